@@ -11,6 +11,8 @@
 
 #define POLL_MS 5u
 #define CALL_TRIES 3
+/* What fails for want of memory, as a page that is swapped in does, may work a moment later. */
+#define WRITE_TRIES 2
 
 static bool is_engaged(const struct cudbgshim_session *s)
 {
@@ -45,10 +47,14 @@ static int zero_flag(struct cudbgshim_session *s, enum cudbgshim_symbol symbol)
 {
 	uint64_t addr = s->target.symbols.addr[symbol];
 	uint32_t zero = 0;
+	int rc = -EAGAIN;
 
 	if (s->is_gone || s->is_left || s->undo->phase == CUDBGSHIM_PHASE_NONE || !addr)
 		return 0;
-	return note_memory(s, s->o.memory.write(s->o.memory.ctx, addr, &zero, sizeof(zero)));
+	for (int n = 0; rc < 0 && n < WRITE_TRIES; n++)
+		rc = s->o.memory.write(s->o.memory.ctx, addr, &zero, sizeof(zero));
+	s->owes_flags |= rc < 0;
+	return note_memory(s, rc);
 }
 
 /*
@@ -198,17 +204,18 @@ static int finalize(struct cudbgshim_session *s)
 
 static int restore(struct cudbgshim_session *s)
 {
-	int rc = 0;
+	int rc = 0, n = 0;
 
 	s->outcome = CUDBGSHIM_OUTCOME_DETACHED;
 	if (!s->is_gone && (s->is_left || s->undo->call.is_active))
 		return session_fail(s, CUDBGSHIM_OUTCOME_TIMEOUT, -ETIMEDOUT, 0,
 				    "the driver in process %d is still busy; it is put right later",
 				    s->o.pid);
-	if (s->is_gone)
-		s->undo->n_writes = 0;
-	else
-		rc = note_memory(s, flags_restore(&s->o.memory, s->undo));
+	while (!s->is_gone && n++ < WRITE_TRIES && (rc = flags_restore(&s->o.memory, s->undo)) < 0);
+	rc = note_memory(s, rc);
+	/* A rescue goes on from the record. */
+	if (!s->is_gone && (rc < 0 || s->owes_flags))
+		return rc;
 	*s->undo = (struct cudbgshim_undo){ .phase = CUDBGSHIM_PHASE_NONE };
 	return rc;
 }

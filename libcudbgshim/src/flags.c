@@ -162,7 +162,9 @@ int flags_restore(const struct cudbgshim_memory *memory, struct cudbgshim_undo *
 
 		if (rc < 0 && !first)
 			first = rc;
-		__atomic_store_n(&undo->n_writes, n, __ATOMIC_RELEASE);
+		/* An entry that is still needed keeps those that are older in the record with it. */
+		if (!first)
+			__atomic_store_n(&undo->n_writes, n, __ATOMIC_RELEASE);
 	}
 	return first;
 }

@@ -60,6 +60,7 @@ struct cudbgshim_session {
 	/** The target is left to a rescue: what the driver was asked for may still come. */
 	bool is_left;
 	bool owes_detach; /**< Nobody has told the engine yet to let go. */
+	bool owes_flags;  /**< A flag that is to be 0 could not be written. */
 	unsigned n_tries; /**< Calls that would have, and could not be made. */
 	uint32_t resume_word;
 	uint64_t not_before, give_up; /**< Times within the present step. */
@@ -135,8 +136,8 @@ int flags_write(const struct cudbgshim_memory *memory, const struct session_targ
 int flags_write_path(const struct cudbgshim_memory *memory, const struct session_target *t,
 		     struct cudbgshim_undo *undo, const char *path);
 /**
- * Put back everything that is recorded, newest first, and empty the record.
- * @return 0, or the first -errno; the rest was put back nevertheless.
+ * Put back everything that is recorded, newest first, and take it off the record.
+ * @return 0, or the first -errno: the rest was put back nevertheless, and the record still has what failed.
  */
 int flags_restore(const struct cudbgshim_memory *memory, struct cudbgshim_undo *undo);
 /** Record how deep the target is involved; a rescuer may read it at any time. */

@@ -36,7 +36,7 @@ FAILURES = {
     "ioctl": "EIO", "kcmp": "ENOMEM", "link": "ENOSPC", "linkat": "ENOSPC", "lseek": "EIO",
     "memfd_create": "EMFILE", "mkdir": "ENOSPC", "mmap": "ENOMEM", "newfstatat": "ENOMEM", "openat": "EMFILE",
     "pidfd_open": "EMFILE", "pipe2": "EMFILE", "poll": "ENOMEM", "ppoll": "ENOMEM", "prctl": "EINVAL", "pread64": "EIO",
-    "process_vm_readv": "ENOMEM", "ptrace": "ESRCH", "read": "EIO", "readlink": "ENOMEM", "readlinkat": "ENOMEM",
+    "process_vm_readv": "ENOMEM", "ptrace": "ESRCH", "pwrite64": "EIO", "read": "EIO", "readlink": "ENOMEM", "readlinkat": "ENOMEM",
     "recvfrom": "ENOMEM", "recvmsg": "ENOMEM", "renameat2": "EIO", "seccomp": "ENOMEM", "sendmsg": "ENOBUFS",
     "sendto": "ENOBUFS", "setgroups": "EPERM", "setitimer": "EINVAL", "setresgid": "EAGAIN", "setresuid": "EAGAIN",
     "setsockopt": "ENOMEM", "signalfd4": "EMFILE", "socketpair": "EMFILE", "statx": "ENOMEM", "timerfd_create": "EMFILE",

@@ -18,6 +18,8 @@
 static struct {
 	uint8_t bytes[8192];
 	int accesses, fail_at;
+	uint64_t bad_addr; /* Writing there fails bad_writes times. */
+	int bad_writes;
 	uint32_t recorded_before_write;
 	struct cudbgshim_undo *undo;
 } target;
@@ -38,8 +40,8 @@ static int read_target(void *ctx, uint64_t addr, void *buf, size_t size)
 static int write_target(void *ctx, uint64_t addr, const void *buf, size_t size)
 {
 	target.recorded_before_write = target.undo->n_writes;
-	if (fails())
-		return -EFAULT;
+	if (fails() || (addr == target.bad_addr && target.bad_writes-- > 0))
+		return -EIO;
 	memcpy(target.bytes + (addr - BASE), buf, size);
 	return 0;
 }
@@ -121,9 +123,71 @@ static void failures_leave_a_record(void)
 		target.fail_at = at;
 		for (enum cudbgshim_symbol s = 0; s < 3 && rc == 0; s++)
 			rc = flags_write(&memory, &t, &undo, s, 0xabcd);
-		TEST_ROW_EQ(at, rc, -EFAULT);
+		TEST_ROW_EQ(at, rc, at % 2 ? -EFAULT : -EIO);
 		TEST_ROW_EQ(at, flags_restore(&memory, &undo), 0);
 		TEST_ROW_EQ(at, memcmp(before, target.bytes, sizeof(before)), 0);
+	}
+}
+
+/* The last step of detaching, with a target in which two variables were written; @return of the step. */
+static int restore_with(struct cudbgshim_undo *undo, enum cudbgshim_symbol bad, int bad_writes, bool is_gone)
+{
+	struct cudbgshim_session s = { .o.memory = memory, .undo = undo, .is_gone = is_gone };
+	const struct session_step *last = session_detach_steps;
+
+	while (last[1].run)
+		last++;
+	begin(undo);
+	s.target = symbols_at();
+	TEST_EQ(flags_write(&memory, &s.target, undo, CUDBGSHIM_SYM_IPC_FLAG, 1), 0);
+	TEST_EQ(flags_write(&memory, &s.target, undo, CUDBGSHIM_SYM_INTERNAL_ERROR_CODE, 5), 0);
+	flags_set_phase(undo, CUDBGSHIM_PHASE_RELEASED);
+	target.bad_addr = s.target.symbols.addr[bad];
+	target.bad_writes = bad_writes;
+	return last->run(&s);
+}
+
+static void what_cannot_be_put_back_stays_on_record(void)
+{
+	static const enum cudbgshim_symbol bad[] = { CUDBGSHIM_SYM_IPC_FLAG, CUDBGSHIM_SYM_INTERNAL_ERROR_CODE };
+	struct cudbgshim_undo undo;
+	uint8_t before[sizeof(target.bytes)];
+
+	for (size_t i = 0; i < TEST_COUNT(bad); i++) {
+		/* A moment later it works. */
+		TEST_ROW_EQ(i, restore_with(&undo, bad[i], 1, false), 0);
+		TEST_ROW_EQ(i, undo.version, 0);
+		memcpy(before, target.bytes, sizeof(before));
+		/* For good: a rescue has it in the record, and succeeds where the step did not. */
+		TEST_ROW_EQ(i, restore_with(&undo, bad[i], 100, false), -EIO);
+		TEST_ROW_EQ(i, undo.version, CUDBGSHIM_UNDO_VERSION);
+		TEST_ROW_EQ(i, undo.phase, CUDBGSHIM_PHASE_RELEASED);
+		TEST_ROW_EQ(i, undo.n_writes, i + 1);
+		target.bad_writes = 0;
+		TEST_ROW_EQ(i, flags_restore(&memory, &undo), 0);
+		TEST_ROW_EQ(i, memcmp(before, target.bytes, sizeof(before)), 0);
+		/* Nobody is left whom a record could serve. */
+		TEST_ROW_EQ(i, restore_with(&undo, bad[i], 100, true), 0);
+		TEST_ROW_EQ(i, undo.version, 0);
+	}
+}
+
+/* A flag that is to be 0 and is on no record is the rescue's, too. */
+static void flags_that_cannot_be_cleared_stay_on_record(void)
+{
+	for (int bad_writes = 1; bad_writes <= 2; bad_writes++) {
+		struct cudbgshim_undo undo;
+		struct cudbgshim_session s = { .o.memory = memory, .undo = &undo };
+
+		begin(&undo);
+		flags_set_phase(&undo, CUDBGSHIM_PHASE_ENGAGED);
+		s.target = symbols_at();
+		target.bad_addr = s.target.symbols.addr[CUDBGSHIM_SYM_INITIALIZED];
+		target.bad_writes = bad_writes;
+		for (const struct session_step *step = session_detach_steps; step->run; step++)
+			if (!strcmp(step->name, "clear the flags") || !strcmp(step->name, "restore the variables"))
+				step->run(&s);
+		TEST_ROW_EQ(bad_writes, undo.version, bad_writes == 1 ? 0 : CUDBGSHIM_UNDO_VERSION);
 	}
 }
 
@@ -330,7 +394,9 @@ static void whoever_connects_is_asked(void)
 }
 
 TEST_SUITE(cudbgshim_session, TEST(writes_are_undone), TEST(paths_are_written_and_removed),
-	   TEST(failures_leave_a_record), TEST(forged_records_are_refused),
+	   TEST(failures_leave_a_record),
+	   TEST(what_cannot_be_put_back_stays_on_record), TEST(flags_that_cannot_be_cleared_stay_on_record),
+	   TEST(forged_records_are_refused),
 	   TEST(another_program_is_left_alone), TEST(programs_are_known_by_their_random_bytes),
 	   TEST(steps_and_outcomes_have_names), TEST(labels_are_random_and_nobody_has_them),
 	   TEST(no_label_is_tried_for_ever), TEST(whoever_connects_is_asked));
