@@ -197,28 +197,17 @@ void ipc_message_deinit(struct ipc_message *m)
 	*m = (struct ipc_message){ .fd = -1 };
 }
 
-ssize_t ipc_recv(int sock, void *msg, size_t max, int *ret_fd)
+int ipc_recv_fixed(int sock, void *msg, size_t size, int *ret_fd)
 {
 	int fds[FD_MESSAGE_MAX], r, fd;
 	size_t n_fds;
-	ssize_t n = fd_recv(sock, msg, max, fds, &n_fds);
+	ssize_t n = fd_recv(sock, msg, size, fds, &n_fds);
 
 	if (n <= 0)
-		return n == -EMSGSIZE ? -EPROTO : n;
+		return n == -EMSGSIZE ? -EPROTO : (int)n;
 	r = take_single_fd(fds, n_fds, &fd);
 	if (r < 0)
 		return r;
-	*ret_fd = fd;
-	return n;
-}
-
-int ipc_recv_fixed(int sock, void *msg, size_t size, int *ret_fd)
-{
-	int fd;
-	ssize_t n = ipc_recv(sock, msg, size, &fd);
-
-	if (n <= 0)
-		return (int)n;
 	if ((size_t)n != size) {
 		if (fd >= 0)
 			close(fd);

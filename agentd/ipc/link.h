@@ -113,14 +113,15 @@ int ipc_link_recv(struct ipc_link *l, struct ipc_message *ret);
 /** Free the text and close the descriptor. */
 void ipc_message_deinit(struct ipc_message *m);
 
+/** Messages of one peer that are taken before anybody else has a turn, however much it says. */
+#define IPC_TURN 64
+
 /**
  * Receive one message of the links that have a header of their own.
- * @param max     Bytes of @p msg; a longer message is a protocol error.
+ * @param size    Bytes of @p msg; a message of another size is a protocol error.
  * @param ret_fd  Descriptor that came along, or -1; more than one is a protocol error.
- * @return the size of the message, 0 at end of file, -EAGAIN, -EPROTO, other -errno.
+ * @return 1, 0 at end of file, -EAGAIN, -EPROTO, other -errno.
  */
-ssize_t ipc_recv(int sock, void *msg, size_t max, int *ret_fd);
-/** Receive one message that has @p size bytes.  @return 1; else as ipc_recv(). */
 int ipc_recv_fixed(int sock, void *msg, size_t size, int *ret_fd);
 
 #endif /* AGENTD_IPC_LINK_H */

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agentd/ipc/link.h"
 #include "agentd/judge/judge.h"
 #include "agentd/privileges.h"
 #include "agentd/sandbox.h"
@@ -24,8 +25,6 @@
 #include "base/fd.h"
 #include "base/log.h"
 
-/* Messages of one neighbour that are taken before the other is looked at. */
-#define TURN 64
 /* The frontend has this long to take what it was told last. */
 #define LAST_WORDS_MS 1000
 
@@ -44,7 +43,7 @@ static void front_readable(struct judge *j, short events)
 	int r = events & (POLLHUP | POLLERR) ? -EPIPE : 0;
 
 	/* Others have their turn, however much it asks. */
-	for (int n = 0; n < TURN && r == 0; n++)
+	for (int n = 0; n < IPC_TURN && r == 0; n++)
 		r = requests_read_front(j);
 	if (r != 0 && r != -EAGAIN)
 		judge_front_fell(j, r);
@@ -54,7 +53,7 @@ static void monitor_readable(struct judge *j)
 {
 	int r = 0;
 
-	for (int n = 0; n < TURN && r == 0; n++)
+	for (int n = 0; n < IPC_TURN && r == 0; n++)
 		r = requests_read_monitor(j);
 	if (r == 0 || r == -EAGAIN)
 		return;

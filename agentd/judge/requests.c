@@ -171,9 +171,17 @@ static bool fits(const struct request *r, ssize_t size, size_t n_fds)
 	return (size_t)size == r->size && n_fds >= r->fds_min && n_fds <= r->fds_max;
 }
 
+static void close_foreign(int *fds, size_t *n_fds)
+{
+	while (*n_fds) {
+		--*n_fds;
+		closers_close_foreign(TAKE_FD(fds[*n_fds]));
+	}
+}
+
 int requests_read_front(struct judge *j)
 {
-	int fds[FD_MESSAGE_MAX] = { -1, -1, -1, -1 }, r = -EPROTO;
+	int fds[FD_RIGHTS_MAX] = { -1, -1, -1, -1 }, r = -EPROTO;
 	union {
 		uint32_t type;
 		struct ipc_start start;
@@ -187,14 +195,15 @@ int requests_read_front(struct judge *j)
 	ssize_t n;
 
 	memset(&m, 0, sizeof(m));
-	n = fd_recv(j->front.sock, &m, sizeof(m), fds, &n_fds);
+	n = fd_recv_foreign(j->front.sock, &m, sizeof(m), fds, &n_fds);
+	if (n < 0)
+		close_foreign(fds, &n_fds);
 	if (n <= 0 && n != -EMFILE)
 		return n == 0 ? -EPIPE : (int)n;
 	request = find_request(of_front, ARRAY_SIZE(of_front), m.type);
 	if (request && fits(request, n, n_fds))
 		r = request->take(j, &m, request->size, fds);
-	for (size_t i = 0; i < n_fds; i++)
-		closers_close_foreign(fds[i]);
+	close_foreign(fds, &n_fds);
 	return r;
 }
 

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "agentd/child.h"
+#include "agentd/ipc/link.h"
 #include "agentd/landlock.h"
 #include "agentd/options.h"
 #include "agentd/privileges.h"
@@ -37,8 +38,6 @@
 #include "base/log.h"
 
 #define FDS_WANTED 8192
-/* Messages of the frontend, or of the rules process, that are taken before anybody else is looked at. */
-#define TURN 64
 /* A rules process that has closed its socket has ended by then. */
 #define RULES_END_MS 2000
 #define LEFTOVERS_SECONDS_MAX 3
@@ -142,7 +141,7 @@ static void judge_readable(struct monitor *s, short events)
 	else if (events & POLLOUT)
 		monitor_flush_front(s);
 	/* Others have their turn, however much it asks. */
-	for (int n = 0; n < TURN && r == 0; n++)
+	for (int n = 0; n < IPC_TURN && r == 0; n++)
 		r = requests_read_judge(s);
 	if (r == 0 || r == -EAGAIN)
 		return;
@@ -167,7 +166,7 @@ static void rules_readable(struct monitor *s, short events)
 	if (events & POLLOUT)
 		r = ipc_link_flush(&s->rules.link);
 	/* Others have their turn, however much it asks. */
-	for (int n = 0; n < TURN && r == 0; n++)
+	for (int n = 0; n < IPC_TURN && r == 0; n++)
 		r = requests_read_rules(s);
 	if (r == 0 || r == -EAGAIN || s->rules.link.fd < 0)
 		return;

@@ -21,9 +21,9 @@
 #include "base/log.h"
 #include "base/str.h"
 
+/* Of a worker that has ended, so many messages more than the kernel holds for a healthy one are taken. */
+#define LAST_WORDS_MAX 1024
 /* The worker gives up first and says why; this is for one that cannot. */
-/* Messages of a worker that are taken before anybody else is looked at. */
-#define TURN 64
 #define GUARD_GRACE_MS 1000
 #define ARM_MS_MAX     (10 * WORKERS_TIMEOUT_MS_MAX)
 #define LOOK_MS	       5000
@@ -284,22 +284,32 @@ void workers_disarm(struct worker *k)
 static int take_message(struct workers *w, struct worker *k)
 {
 	union ipc_child_message m = { 0 };
-	int fd, r;
-	ssize_t n = ipc_recv(k->guard_fd, &m, sizeof(m), &fd);
+	int fds[FD_RIGHTS_MAX] = { -1 }, r = -EPROTO;
+	size_t n_fds;
+	ssize_t n = fd_recv_foreign(k->guard_fd, &m, sizeof(m), fds, &n_fds);
 
-	if (n <= 0)
-		return (int)n;
-	r = w->setup.ask(w->setup.ctx, k, &m, (size_t)n, &fd);
-	closers_close_foreign(fd);
-	return r < 0 ? r : 1;
+	if (n > 0 && n_fds <= 1)
+		r = w->setup.ask(w->setup.ctx, k, &m, (size_t)n, &fds[0]);
+	else if (n <= 0 && n != -EMSGSIZE)
+		r = (int)n;
+	for (size_t i = 0; i < n_fds; i++)
+		closers_close_foreign(fds[i]);
+	return n > 0 && r >= 0 ? 1 : r;
+}
+
+/* What lies in it unread may bring descriptors, which closing it would close. */
+static void close_guard(struct worker *k)
+{
+	closers_close_foreign(k->guard_fd);
+	k->guard_fd = -1;
 }
 
 void workers_guard(struct workers *w, struct worker *k)
 {
-	int r = 1;
+	int r = 1, max = k->reaped ? LAST_WORDS_MAX : IPC_TURN;
 
-	/* Others have their turn, however much it says; what a dead one has said is little, and read to the end. */
-	for (int n = 0; r == 1 && (n < TURN || k->reaped); n++)
+	/* What a dead one has said is little, and read to the end, unless somebody whom it left behind goes on. */
+	for (int n = 0; r == 1 && n < max; n++)
 		r = take_message(w, k);
 	if (r == 1 || r == -EAGAIN)
 		return;
@@ -308,8 +318,10 @@ void workers_guard(struct workers *w, struct worker *k)
 		k->was_killed = true;
 		privileges_kill(k->pid, SIGKILL);
 	}
-	close(k->guard_fd);
-	k->guard_fd = -1;
+	if (r < 0)
+		close_guard(k);
+	else
+		close(TAKE_FD(k->guard_fd));
 }
 
 static void kill_stuck(struct worker *k)
@@ -388,7 +400,7 @@ static void free_worker(const struct workers *w, struct worker *k)
 {
 	undo_record_remove(w->rescue_host.records, k->record);
 	if (k->guard_fd >= 0)
-		close(k->guard_fd);
+		close_guard(k);
 	if (k->target_pidfd >= 0)
 		close(k->target_pidfd);
 	if (k->undo_fd >= 0)

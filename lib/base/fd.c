@@ -125,14 +125,18 @@ static void close_all(int *fds, size_t n)
 	}
 }
 
-ssize_t fd_recv(int sock, void *data, size_t size, int *ret_fds, size_t *ret_n_fds)
+/* @param max  What @p ret_fds has room for: with more the answer is -EMFILE, and the kernel drops them. */
+static ssize_t recv_rights(int sock, void *data, size_t size, int *ret_fds, size_t max, size_t *ret_n_fds)
 {
 	struct iovec iov = { .iov_base = data, .iov_len = size };
-	union control control;
+	union {
+		char buf[CMSG_SPACE(sizeof(int) * FD_RIGHTS_MAX)];
+		struct cmsghdr align;
+	} control;
 	struct msghdr msg = { .msg_iov = &iov,
 			      .msg_iovlen = 1,
 			      .msg_control = control.buf,
-			      .msg_controllen = sizeof(control.buf) };
+			      .msg_controllen = CMSG_SPACE(sizeof(int) * max) };
 	size_t n_fds = 0;
 	ssize_t n;
 
@@ -145,23 +149,37 @@ ssize_t fd_recv(int sock, void *data, size_t size, int *ret_fds, size_t *ret_n_f
 		n = msg.msg_controllen = 0;
 	if (n < 0)
 		return -errno;
-	for (size_t i = 0; i < FD_MESSAGE_MAX; i++)
-		ret_fds[i] = -1;
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c)) {
 		size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS ||
-		    count > FD_MESSAGE_MAX - n_fds)
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS || count > max - n_fds)
 			continue;
 		memcpy(ret_fds + n_fds, CMSG_DATA(c), count * sizeof(int));
 		n_fds += count;
 	}
-	if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
-		close_all(ret_fds, n_fds);
-		return msg.msg_flags & MSG_TRUNC ? -EMSGSIZE : -EMFILE;
-	}
 	*ret_n_fds = n_fds;
+	if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+		return msg.msg_flags & MSG_TRUNC ? -EMSGSIZE : -EMFILE;
 	return n;
+}
+
+ssize_t fd_recv(int sock, void *data, size_t size, int *ret_fds, size_t *ret_n_fds)
+{
+	ssize_t n;
+
+	for (size_t i = 0; i < FD_MESSAGE_MAX; i++)
+		ret_fds[i] = -1;
+	n = recv_rights(sock, data, size, ret_fds, FD_MESSAGE_MAX, ret_n_fds);
+	if (n < 0) {
+		close_all(ret_fds, *ret_n_fds);
+		*ret_n_fds = 0;
+	}
+	return n;
+}
+
+ssize_t fd_recv_foreign(int sock, void *data, size_t size, int *ret_fds, size_t *ret_n_fds)
+{
+	return recv_rights(sock, data, size, ret_fds, FD_RIGHTS_MAX, ret_n_fds);
 }
 
 ssize_t fd_recv_stream(int sock, void *data, size_t size, int *ret_fd)

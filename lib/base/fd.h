@@ -17,6 +17,8 @@
 
 /** Most descriptors that one message carries. */
 #define FD_MESSAGE_MAX 4
+/** Most descriptors with which the kernel takes a message (SCM_MAX_FD of net/scm.h). */
+#define FD_RIGHTS_MAX 253
 
 /** Make sure that 0, 1 and 2 are open, so that no later descriptor lands there. */
 int fd_reserve_stdio(void);
@@ -44,6 +46,11 @@ ssize_t fd_send_now(int sock, const void *data, size_t size, const int *fds, siz
  *         they are lost, the bytes are in @p data), other -errno.
  */
 ssize_t fd_recv(int sock, void *data, size_t size, int *ret_fds, size_t *ret_n_fds);
+/**
+ * The same from a sender whose files may block whoever closes them: nothing is closed here.
+ * @param ret_fds  Room for FD_RIGHTS_MAX; the first *ret_n_fds are the caller's, whatever is returned.
+ */
+ssize_t fd_recv_foreign(int sock, void *data, size_t size, int *ret_fds, size_t *ret_n_fds);
 
 /**
  * Receive from a stream.

@@ -20,10 +20,10 @@ if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
 import pytest
+import stuckfiles
 
-from harness import BIN, Rpc, Scene, as_user, children, children_named, need_root, status, wait_until
+from harness import Rpc, Scene, as_user, children, children_named, need_root, status, wait_until
 
-STUCK_FILES = BIN.parent / "tests" / "stuck_files"
 SO_PASSRIGHTS = 83
 LINGER_S = 20
 USER = 1000
@@ -68,21 +68,6 @@ KERNELS = {"this": None, "old": on_an_old_kernel}
 
 
 # -- descriptors ----------------------------------------------------------------------------------
-
-@contextlib.contextmanager
-def stuck_files(s):
-    """Directory with the files; whatever waits for them goes on afterwards."""
-    directory = s.directory / "stuck"
-    directory.mkdir()
-    server = s.start("stuck_files", [STUCK_FILES, directory])
-    server.wait_line()
-    try:
-        yield directory
-    finally:
-        server.popen.kill()
-        server.popen.wait()
-        ctypes.CDLL(None).umount2(str(directory).encode(), 2)
-
 
 def fill(sock):
     """Until the kernel takes no more of it, now and a little later."""
@@ -378,13 +363,13 @@ def stops_in_time(s, code=0):
 def field(kernel, config=""):
     """The daemon on that kernel, the files, and room for attackers."""
     need_root()
-    if not STUCK_FILES.exists():
+    if not stuckfiles.PROGRAM.exists():
         raise SkipTest("no stuck_files")
     attackers = Attackers()
     with Scene(app=None, start_agent=False) as s:
         (s.directory / "agentd.conf").write_text(f"[agent]\nuser = nobody\nsocket_group =\n{config}")
         try:
-            with stuck_files(s) as directory:
+            with stuckfiles.stuck_files(s.directory / "stuck") as directory:
                 try:
                     s.start_agentd(user_mode=False, preexec_fn=KERNELS[kernel])
                     yield s, attackers, directory

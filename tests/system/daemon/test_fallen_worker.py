@@ -11,11 +11,14 @@ if __name__ == "__main__":
 
 import harness
 import pytest
+import stuckfiles
 from harness import PATIENCE, ROOT, RpcError, Scene, copy_programs, need_root, wait_until
+
+LINGER_S = int(2 * PATIENCE)
 
 # In place of the worker of a session; what only looks is done by the real one.
 WORKER = """#!{python}
-import os, socket, struct, sys, time
+import os, signal, socket, struct, subprocess, sys, time
 if "session" not in sys.argv:
     os.execv({real!r}, sys.argv)
 monitor = socket.socket(fileno=4)
@@ -32,13 +35,47 @@ def full_pair():
         ours.setblocking(True)
     return ours, theirs
 
+def lingering():
+    "A connection whose last close waits for a peer that does not read."
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        sock = socket.create_connection(server.getsockname())
+        peer, _ = server.accept()
+    subprocess.Popen(["sleep", "{LINGER}"], pass_fds=[peer.fileno()])
+    sock.setblocking(False)
+    try:
+        while True:
+            sock.send(bytes(65536))
+    except BlockingIOError:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, {LINGER}))
+    return sock
+
+disarm = struct.pack("<II", {DISARM}, 0)
 if what == "broker":
     ours, theirs = full_pair()
     print("tried", file=report)
     socket.send_fds(monitor, [struct.pack("<I", {BROKER})], [ours.fileno()])
 elif what == "descriptor":
     print("tried", file=report)
-    socket.send_fds(monitor, [struct.pack("<II", {DISARM}, 0)], [1])
+    socket.send_fds(monitor, [disarm], [1])
+elif what in ("many", "long"):
+    stuck = os.open(os.environ["FALLEN_FILE"], os.O_RDWR)
+    print("tried", file=report)
+    socket.send_fds(monitor, [disarm * 1000 if what == "long" else disarm], [stuck] * (253 if what == "many" else 2))
+elif what == "behind":
+    linger = lingering()
+    os.kill(os.getppid(), signal.SIGSTOP)
+    monitor.send(b"what breaks the protocol")
+    socket.send_fds(monitor, [disarm], [linger.fileno()])
+    linger.close()
+    print("tried", file=report)
+    os.kill(os.getppid(), signal.SIGCONT)
+elif what == "flood":
+    # Those who go on when it has ended; each message takes longer to read than to send.
+    if all([os.fork() for _ in range(4)]):
+        print("tried", file=report)
+        os._exit(0)
+    while True:
+        socket.send_fds(monitor, [struct.pack("<I", {STORE})], [1])
 time.sleep(600)
 """
 
@@ -57,19 +94,21 @@ def fallen(tmp_path, monkeypatch, what):
     worker = tmp_path / "gpu-agent-worker"
     worker.unlink()
     worker.write_text(WORKER.replace("{python}", sys.executable).replace("{real!r}", repr(str(real)))
-                      .replace("{DISARM}", str(numbers()["DISARM"])).replace("{BROKER}", str(numbers()["BROKER"])))
+                      .replace("{LINGER}", str(LINGER_S)).replace("{DISARM}", str(numbers()["DISARM"])).replace("{BROKER}", str(numbers()["BROKER"]))
+                      .replace("{STORE}", str(numbers()["STORE"])))
     worker.chmod(0o755)
     monkeypatch.setattr(harness, "BIN", tmp_path)
     monkeypatch.setenv("FALLEN_TRIES", what)
     monkeypatch.setenv("FALLEN_REPORT", str(tmp_path / "report"))
-    with Scene(user_mode=False) as s:
+    monkeypatch.setenv("FALLEN_FILE", str(tmp_path / "stuck/flush"))
+    with stuckfiles.stuck_files(tmp_path / "stuck"), Scene(user_mode=False) as s:
         with contextlib.suppress(RpcError):
             s.attach(timeout_ms=2000)
         wait_until(lambda: (tmp_path / "report").read_text() == "tried\n", "the worker has tried it")
         yield s
 
 
-@pytest.mark.parametrize("what", ("broker", "descriptor"))
+@pytest.mark.parametrize("what", ("broker", "descriptor", "many", "long", "behind", "flood"))
 def test_others_are_served(tmp_path, monkeypatch, what):
     """The monitor starts what they ask for, and ends when it is told to."""
     need_root()
