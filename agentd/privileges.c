@@ -8,6 +8,7 @@
 #include <sys/capability.h>
 #include <sys/fsuid.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -271,4 +272,14 @@ int privileges_take_up_tracer(void)
 	if (cap_set_flag(have, CAP_EFFECTIVE, 1, trace, CAP_SET) < 0)
 		return -errno;
 	return cap_set_proc(have) < 0 ? -errno : 0;
+}
+
+int privileges_check_peer(int sock)
+{
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+		return -errno;
+	return peer.uid == 0 || peer.uid == geteuid() ? 0 : -EACCES;
 }

@@ -91,6 +91,9 @@ bool privileges_may_become(void);
 /** @return whether this process has the right to trace other users' processes, also if it is laid down. */
 bool privileges_may_trace(void);
 
+/** Is the other end of a Unix socket root's, or our own user's?  @return 0, -EACCES, other -errno. */
+int privileges_check_peer(int sock);
+
 /**
  * Forbid other processes of the same user to attach to this process or to read its memory.
  * @return 0 or -errno.

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "agentd/access.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -208,13 +210,6 @@ static int check_name(const struct broker *b)
 	return memcmp(&asked, &wanted, size) == 0 ? 0 : -EPERM;
 }
 
-static bool is_alive(int pidfd)
-{
-	struct pollfd p = { .fd = pidfd, .events = POLLIN };
-
-	return poll(&p, 1, 0) == 0;
-}
-
 /*
  * Is the listener the target?  The name was free when the label was claimed, and the target has lived
  * since, so the number is no other process's.  Files of pidfds differ from Linux 6.9 on.
@@ -237,7 +232,7 @@ static int check_listener(const struct broker *b, int fd)
 		   theirs.st_ino != ours.st_ino || theirs.st_dev != ours.st_dev) {
 		return -EADDRINUSE;
 	}
-	return is_alive(b->target_pidfd) ? 0 : -ECONNREFUSED;
+	return access_is_alive(b->target_pidfd) ? 0 : -ECONNREFUSED;
 }
 
 static int connect_engine(const struct broker *b, int *ret)
@@ -292,27 +287,40 @@ static int judge(const struct broker *b)
 	return r == -EADDRINUSE ? -EPERM : r;
 }
 
-/* The kernel waits for the next call when the one that it told of was given up, and so may reads of memory. */
-static void set_alarm(unsigned ms)
+static void interrupt(int signal)
 {
-	const struct itimerval timer = { .it_value = { ms / 1000, ms % 1000 * 1000 } };
-
-	setitimer(ITIMER_REAL, &timer, NULL);
+	(void)signal;
 }
 
+static void set_alarm(unsigned ms, void (*what)(int))
+{
+	const struct itimerval timer = { .it_value = { ms / 1000, ms % 1000 * 1000 } };
+	const struct sigaction action = { .sa_handler = what };
+
+	setitimer(ITIMER_REAL, &timer, NULL);
+	sigaction(SIGALRM, &action, NULL);
+}
+
+/*
+ * The kernel waits for the next call when the one that it told of was given up: that wait a signal ends.
+ * A read of the worker's memory may wait for a file system that does not answer, and a signal that is
+ * handled ends no such wait.  One that kills does, or makes it the last thing that this process does; who
+ * waits for the answer is the worker alone.
+ */
 static int take_call(struct broker *b)
 {
 	int r;
 
-	set_alarm(STUCK_MS);
+	set_alarm(STUCK_MS, interrupt);
 	memset(b->request, 0, sizeof(*b->request));
 	r = seccomp_notify_receive(b->notify_fd, b->request);
+	set_alarm(STUCK_MS, SIG_DFL);
 	if (r == 0) {
 		*b->answer = (struct seccomp_notif_resp){ .id = b->request->id, .error = judge(b) };
 		/* Nobody waits for the answer to a call that was given up. */
 		r = seccomp_notify_respond(b->notify_fd, b->answer);
 	}
-	set_alarm(0);
+	set_alarm(0, SIG_DFL);
 	return r == 0 || r == -ENOENT || r == -EINTR || r == -ECANCELED ? 0 : r;
 }
 

@@ -11,7 +11,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "agentd/connect/broker.h"
@@ -36,17 +35,6 @@ static const struct argv_option options[] = {
 	{ 0 },
 };
 
-/* Whoever may connect to the socket's path; the monitor gives its connections away after that. */
-static int check_peer(int fd)
-{
-	struct ucred peer;
-	socklen_t size = sizeof(peer);
-
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
-		return -errno;
-	return peer.uid == 0 || peer.uid == getuid() ? 0 : -EACCES;
-}
-
 static int confine(void)
 {
 	int r = privileges_become(opt.uid == NOBODY ? getuid() : opt.uid, opt.gid == NOBODY ? getgid() : opt.gid);
@@ -64,20 +52,13 @@ static int fail(const char *what, int r)
 	return 1;
 }
 
-static void interrupt(int signal)
-{
-	(void)signal;
-}
-
 static int run(struct broker *b)
 {
-	const struct sigaction alarm = { .sa_handler = interrupt };
-	int r = check_peer(b->channel);
+	/* Whoever may connect to the socket's path; the monitor gives its connections away after that. */
+	int r = privileges_check_peer(b->channel);
 
 	if (r < 0)
 		return fail("whoever connected", r);
-	/* A system call ends when its time is over. */
-	sigaction(SIGALRM, &alarm, NULL);
 	r = broker_prepare(b);
 	if (r < 0)
 		return fail("the kernel or its library cannot tell of system calls", r);

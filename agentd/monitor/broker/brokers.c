@@ -29,17 +29,6 @@ static int make_address(const char *socket, struct sockaddr_un *ret)
 	return (size_t)n < sizeof(ret->sun_path) ? 0 : -ENOENT;
 }
 
-/* Who made the socket gets descriptors from us. */
-static int check_peer(int fd)
-{
-	struct ucred peer;
-	socklen_t size = sizeof(peer);
-
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
-		return -errno;
-	return peer.uid == 0 || peer.uid == geteuid() ? 0 : -EACCES;
-}
-
 static int connect_service(const struct workers *w, int *ret)
 {
 	auto_close int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -48,8 +37,9 @@ static int connect_service(const struct workers *w, int *ret)
 
 	if (r == 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
 		r = -errno;
+	/* Who made the socket gets descriptors from us. */
 	if (r == 0)
-		r = check_peer(fd);
+		r = privileges_check_peer(fd);
 	if (r == 0)
 		*ret = TAKE_FD(fd);
 	return r;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stuck_files MOUNTPOINT: a file system that stops answering, for test_descriptors.py.
+ * stuck_files MOUNTPOINT: a file system that stops answering, for tests/lib/stuckfiles.py.
  *
  *	flush   closing it never returns
+ *	read    what is read never comes
  *	write   what was written never arrives; with such pages, the last reference to it never goes
  *
  * Prints "ready" and serves until it is killed, which ends every wait.
@@ -15,9 +16,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ROOT = FUSE_ROOT_ID, FLUSH, WRITE };
+enum { ROOT = FUSE_ROOT_ID, FLUSH, READ, WRITE };
 
-static const char *const names[] = { [FLUSH] = "flush", [WRITE] = "write" };
+static const char *const names[] = { [FLUSH] = "flush", [READ] = "read", [WRITE] = "write" };
 
 static struct stat attributes(fuse_ino_t ino)
 {
@@ -67,12 +68,13 @@ static void open_file(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 static void read_file(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 		      struct fuse_file_info *fi)
 {
-	fuse_reply_buf(req, NULL, 0);
+	if (ino != READ)
+		fuse_reply_buf(req, NULL, 0);
 }
 
 static void flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	if (ino == WRITE)
+	if (ino != FLUSH)
 		fuse_reply_err(req, 0);
 }
 

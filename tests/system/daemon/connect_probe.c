@@ -5,9 +5,11 @@
  *
  *   connect_probe none           every attempt of a table, without filter and broker: "NAME ERRNO"
  *   connect_probe BROKER         the same with both
- *   connect_probe BROKER WHAT    what comes of it when: held (another process has the name before it
+ *   connect_probe BROKER WHAT [FILE]
+ *                                what comes of it when: held (another process has the name before it
  *                                is claimed), squatted (and listens there after that), claims (too
- *                                many are made), dead (the broker is killed)
+ *                                many are made), dead (the broker is killed), stuck (the name lies in
+ *                                a page of the file FILE, which never comes)
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -201,6 +204,26 @@ static int try_unmapped_address(void)
 	return connect(socket(AF_UNIX, SOCK_STREAM, 0), (const struct sockaddr *)8, to.size) < 0 ? errno : 0;
 }
 
+/* From before the sandbox. */
+static const void *stuck_page;
+
+static void map_stuck_page(const char *file)
+{
+	int fd = open(file, O_RDONLY | O_CLOEXEC);
+
+	stuck_page = mmap(NULL, sizeof(struct sockaddr_un), PROT_READ, MAP_PRIVATE, fd, 0);
+	if (fd < 0 || stuck_page == MAP_FAILED)
+		die(file);
+	close(fd);
+}
+
+static int try_stuck_address(void)
+{
+	const struct address to = abstract(IPC_CONNECT_NAME, label);
+
+	return connect(socket(AF_UNIX, SOCK_STREAM, 0), stuck_page, to.size) < 0 ? errno : 0;
+}
+
 static int try_socket(int family, int type)
 {
 	return socket(family, type, 0) < 0 ? errno : 0;
@@ -371,19 +394,26 @@ static int play(const char *program, const char *what, pid_t target, int bound, 
 		say("engine", try_engine());
 		return 0;
 	}
+	if (stuck_page) {
+		say("stuck", try_stuck_address());
+		say("engine", try_engine());
+		return 0;
+	}
 	try_all(bound, listening);
 	return 0;
 }
 
 int main(int argc, char **argv)
 {
-	const char *what = argc == 3 ? argv[2] : "";
+	const char *what = argc > 2 ? argv[2] : "";
 	struct address bound_at, listening_at;
 	int bound, listening;
 	pid_t target;
 
 	if (argc < 2)
 		return 2;
+	if (argc == 4)
+		map_stuck_page(argv[3]);
 	alarm(60);
 	signal(SIGPIPE, SIG_IGN);
 	/* Nobody else's. */

@@ -3,13 +3,15 @@
 """Whom a CUDA worker that runs somebody else's code can connect to: the debug engine in its target, and nobody else."""
 import errno
 import os
+import signal
 import subprocess
 import sys
 
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
-from harness import BIN, PATIENCE, need_root
+import stuckfiles
+from harness import BIN, PATIENCE, children, need_root, status, wait_until
 
 PROBE, BROKER = BIN.parent / "tests/connect_probe", BIN / "gpu-agent-connect"
 OTHERS = {"bus", "manager", "path", "abstract", "other_label", "suffix", "other_session", "cut", "padded"}
@@ -60,3 +62,16 @@ def test_labels_are_claimed_five_times_at_most():
 def test_without_its_broker_a_worker_connects_to_nobody_and_waits_for_nobody():
     rows, _ = answers(BROKER, "dead")
     assert rows == [("claim", 0), ("engine", errno.ENOSYS)], rows
+
+
+def test_a_broker_that_waits_for_a_worker_s_memory_ends(tmp_path):
+    """When its time is over; where the kernel lets no signal end the wait, as for such a file, at the end of that."""
+    need_root()
+    with stuckfiles.stuck_files(tmp_path / "stuck") as directory:
+        with subprocess.Popen([PROBE, BROKER, "stuck", directory / "read"], text=True, stdout=subprocess.PIPE) as probe:
+            assert probe.stdout.readline() == "claim 0\n"
+            broker = [pid for pid in children(probe.pid) if status(pid)["Name"].startswith("gpu-agent-conn")]
+            wait_until(lambda: int(status(broker[0])["SigPnd"], 16) & 1 << (signal.SIGKILL - 1), "it is to end")
+            # Whoever waits for the files is told that they are gone; who still has them open keeps the mount.
+            subprocess.run(["umount", "-f", directory], check=False, stderr=subprocess.DEVNULL)
+            assert probe.stdout.read() == f"stuck {errno.ENOSYS}\nengine {errno.ENOSYS}\n"
