@@ -127,7 +127,8 @@ static const int store_calls[] = {
 
 /*
  * No process of the agent makes one of these, nor does anything that it starts: they change the machine, its
- * kernel, or what a process sees of it.
+ * kernel, or what a process sees of it.  Only a connect broker that a service manager starts may enter a
+ * network namespace, where an administrator allows it (systemd/connect-containers.conf).
  */
 static const int never_calls[] = {
 	SCMP_SYS(acct), SCMP_SYS(add_key), SCMP_SYS(adjtimex), SCMP_SYS(bpf), SCMP_SYS(chroot),
@@ -139,9 +140,9 @@ static const int never_calls[] = {
 	SCMP_SYS(mount_setattr), SCMP_SYS(move_mount), SCMP_SYS(name_to_handle_at),
 	SCMP_SYS(open_by_handle_at), SCMP_SYS(open_tree), SCMP_SYS(perf_event_open),
 	SCMP_SYS(pivot_root), SCMP_SYS(process_madvise), SCMP_SYS(quotactl), SCMP_SYS(reboot),
-	SCMP_SYS(request_key), SCMP_SYS(setdomainname), SCMP_SYS(sethostname), SCMP_SYS(settimeofday),
-	SCMP_SYS(swapoff), SCMP_SYS(swapon), SCMP_SYS(syslog), SCMP_SYS(umount2), SCMP_SYS(unshare),
-	SCMP_SYS(userfaultfd), SCMP_SYS(vhangup),
+	SCMP_SYS(request_key), SCMP_SYS(setdomainname), SCMP_SYS(sethostname), SCMP_SYS(setns),
+	SCMP_SYS(settimeofday), SCMP_SYS(swapoff), SCMP_SYS(swapon), SCMP_SYS(syslog), SCMP_SYS(umount2),
+	SCMP_SYS(unshare), SCMP_SYS(userfaultfd), SCMP_SYS(vhangup),
 };
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

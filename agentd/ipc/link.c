@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -215,4 +216,21 @@ int ipc_recv_fixed(int sock, void *msg, size_t size, int *ret_fd)
 	}
 	*ret_fd = fd;
 	return 1;
+}
+
+int ipc_send_pair(int sock, const void *msg, size_t size, int *ret_fd)
+{
+	auto_close int ours = -1, theirs = -1;
+	int pair[2], r = fd_socketpair(SOCK_NONBLOCK, pair);
+	ssize_t n;
+
+	if (r < 0)
+		return r;
+	ours = pair[0];
+	theirs = pair[1];
+	n = fd_send(sock, msg, size, &theirs, 1);
+	if (n < 0)
+		return (int)n;
+	*ret_fd = TAKE_FD(ours);
+	return 0;
 }

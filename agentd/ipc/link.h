@@ -10,16 +10,19 @@
  * The frontend and an adapter have a stream instead: JSON-RPC, the adapter being the client.  All
  * other channels have messages of fixed size, one header for each pair of processes:
  *
- *	monitor_frontend.h    monitor <-> frontend
- *	monitor_worker.h      monitor <-> worker, store and adapter
- *	monitor_rules.h       monitor <-> rules process: heads of link.h, and structs
- *	frontend_worker.h     frontend <-> worker: what the heads of link.h mean
- *	worker_store.h        worker <-> store
- *	../hook.h             rules process <-> runner of hooks
+ *	monitor_frontend.h    0x100   monitor <-> frontend
+ *	frontend_worker.h     0x200   frontend <-> worker: what the heads of link.h mean
+ *	monitor_worker.h      0x300   monitor <-> worker, store and adapter
+ *	worker_store.h        0x400   worker <-> store
+ *	monitor_rules.h       0x500   monitor <-> rules process: heads of link.h, and structs
+ *	connect.h             0x600   monitor and worker <-> connect broker
+ *	worker_tracer.h       0x700   worker <-> tracer
+ *	../hook.h             none    rules process <-> runner of hooks
  *
  * All are SOCK_SEQPACKET pairs made by the monitor, except that a worker makes the pair to the store
  * (IPC_STORE).  A message of another size or type than expected is a protocol error: the receiver
- * closes that link.  The numbers of two links differ.  Who a client is, the monitor reads from the
+ * closes that link.  The numbers of two links differ: those of a header lie
+ * above the number beside it.  Who a client is, the monitor reads from the
  * socket that it accepts; the frontend names a connection by the number that the monitor has given it.
  */
 
@@ -112,6 +115,13 @@ struct ipc_message {
 int ipc_link_recv(struct ipc_link *l, struct ipc_message *ret);
 /** Free the text and close the descriptor. */
 void ipc_message_deinit(struct ipc_message *m);
+
+/**
+ * Send one plain message and, with it, one end of a new SOCK_SEQPACKET pair.
+ * @param ret_fd  The other end, which does not block; end of file there: the peer has refused.
+ * @return 0, -errno.
+ */
+int ipc_send_pair(int sock, const void *msg, size_t size, int *ret_fd);
 
 /** Messages of one peer that are taken before anybody else has a turn, however much it says. */
 #define IPC_TURN 64

@@ -26,7 +26,7 @@
 #define IPC_TRACER_PLACE_MAX 512u
 
 enum ipc_tracer_verb {
-	IPC_TRACER_TARGET = 0x600 + 1, /**< struct ipc_tracer_target; not answered. */
+	IPC_TRACER_TARGET = 0x700 + 1, /**< struct ipc_tracer_target; not answered. */
 	IPC_TRACER_SEIZE,
 	IPC_TRACER_INTERRUPT,
 	IPC_TRACER_LOOK,       /**< The answer has the stop. */

@@ -57,6 +57,8 @@ int label_fail(struct cudbgshim_session *s, int rc)
 				    "another user holds the name of the debug engine's socket");
 	if (rc == -ENOTCONN)
 		return session_fail(s, CUDBGSHIM_OUTCOME_CONNECT, rc, 0, "the connect broker is not running");
+	if (rc == -ETIMEDOUT)
+		return session_fail(s, CUDBGSHIM_OUTCOME_TIMEOUT, rc, 0, "the connect broker does not answer");
 	return session_fail(s, CUDBGSHIM_OUTCOME_API, rc, 0,
 			    "the debug engine in process %d cannot be connected to: %s", s->o.pid,
 			    strerror(-rc));

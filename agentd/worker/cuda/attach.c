@@ -120,7 +120,7 @@ static int settle_in(struct target_cuda *c, int *ret_environ_fd, int *ret_refuse
 		if (r < 0)
 			return cannot_begin(c, r, "start tracer", err);
 	}
-	cuda_connect_open(&c->connect);
+	cuda_connect_open(&c->connect, o->deadline_ns);
 	r = cuda_confine(&c->t.facts, !needs_tracer, &notify);
 	if (r < 0)
 		return cannot_begin(c, r, "drop privileges", err);

@@ -5,11 +5,11 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "agentd/ipc/child.h"
 #include "agentd/ipc/connect.h"
+#include "agentd/ipc/link.h"
 #include "agentd/ipc/monitor_worker.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -27,14 +27,21 @@ static int wait_for(int fd, uint64_t deadline)
 	return poll(&p, 1, clock_left_ms(deadline)) == 1 ? 0 : -ETIMEDOUT;
 }
 
-static int receive_connection(int from, int *ret)
+static uint64_t answer_until(const struct cuda_connect *c)
+{
+	uint64_t own = clock_deadline_ms(ANSWER_MS);
+
+	return own < c->deadline_ns ? own : c->deadline_ns;
+}
+
+static int receive_connection(int from, uint64_t deadline, int *ret)
 {
 	int fds[FD_MESSAGE_MAX];
 	size_t n_fds = 0;
 	char byte;
 	ssize_t n;
 
-	if (wait_for(from, clock_deadline_ms(ANSWER_MS)) < 0)
+	if (wait_for(from, deadline) < 0)
 		return -ETIMEDOUT;
 	n = fd_recv(from, &byte, sizeof(byte), fds, &n_fds);
 	if (n != 1 || n_fds != 1)
@@ -43,33 +50,24 @@ static int receive_connection(int from, int *ret)
 	return 0;
 }
 
-static int ask_monitor(int *ret)
+static int ask_monitor(const struct cuda_connect *c, int *ret)
 {
 	const struct ipc_broker m = { .type = IPC_BROKER };
-	auto_close int ours = -1, theirs = -1;
-	int pair[2], r = fd_socketpair(SOCK_NONBLOCK, pair);
-	ssize_t n;
+	auto_close int ours = -1;
+	int r = ipc_send_pair(IPC_FD_MONITOR, &m, sizeof(m), &ours);
 
-	if (r < 0)
-		return r;
-	ours = pair[0];
-	theirs = pair[1];
-	n = fd_send(IPC_FD_MONITOR, &m, sizeof(m), &theirs, 1);
-	if (n < 0)
-		return (int)n;
-	/* The end of file is the monitor's refusal. */
-	close(TAKE_FD(theirs));
-	return receive_connection(ours, ret);
+	return r < 0 ? r : receive_connection(ours, answer_until(c), ret);
 }
 
 static int claim(void *user, uint32_t label);
 static int why(void *user);
 
-void cuda_connect_open(struct cuda_connect *c)
+void cuda_connect_open(struct cuda_connect *c, uint64_t deadline_ns)
 {
-	*c = (struct cuda_connect){ .channel = -1, .connector = { .claim = claim, .why = why, .user = c } };
+	*c = (struct cuda_connect){ .channel = -1, .deadline_ns = deadline_ns,
+				    .connector = { .claim = claim, .why = why, .user = c } };
 	c->memory_fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
-	c->status = c->memory_fd < 0 ? -errno : ask_monitor(&c->channel);
+	c->status = c->memory_fd < 0 ? -errno : ask_monitor(c, &c->channel);
 }
 
 void cuda_connect_close(struct cuda_connect *c)
@@ -104,7 +102,7 @@ static int receive(struct cuda_connect *c, union ipc_connect_message *ret)
 
 static int await(struct cuda_connect *c, enum ipc_connect_type type, union ipc_connect_message *ret)
 {
-	uint64_t deadline = clock_deadline_ms(ANSWER_MS);
+	uint64_t deadline = answer_until(c);
 	int r;
 
 	while ((r = receive(c, ret)) >= 0) {

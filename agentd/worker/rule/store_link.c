@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "agentd/ipc/link.h"
@@ -22,19 +21,8 @@
 int store_link_open(const struct deadline *g, int *ret_fd)
 {
 	const struct ipc_store m = { .type = IPC_STORE };
-	auto_close int ours = -1, theirs = -1;
-	int pair[2], r = fd_socketpair(SOCK_NONBLOCK, pair);
-	ssize_t n;
 
-	if (r < 0)
-		return r;
-	ours = pair[0];
-	theirs = pair[1];
-	n = fd_send(g->fd, &m, sizeof(m), &theirs, 1);
-	if (n < 0)
-		return (int)n;
-	*ret_fd = TAKE_FD(ours);
-	return 0;
+	return ipc_send_pair(g->fd, &m, sizeof(m), ret_fd);
 }
 
 int store_link_send(int fd, const struct store_meta *m, const char *json, size_t size, int body_fd,

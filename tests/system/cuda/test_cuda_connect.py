@@ -251,3 +251,16 @@ def test_a_broker_that_never_answers():
         assert_untouched(s)
     for connection in kept:
         connection.close()
+
+
+def test_waiting_for_a_broker_takes_no_longer_than_the_call():
+    """The worker says so itself, before the monitor would end it."""
+    need_root()
+    kept = []
+    with scene() as s, manager(s, kept.append):
+        error = s.connect().error("session.attach", pid=s.app.pid, timeout_ms=500)
+        assert error.name == "timeout" and "took longer than 500 ms" in error.message, error.message
+        assert "passed its deadline" not in s.agentd.err()
+        assert_untouched(s)
+    for connection in kept:
+        connection.close()

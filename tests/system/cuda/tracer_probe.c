@@ -108,7 +108,7 @@ static void try_protocol(int pid, int other)
 	try("kill_by_go", CALL(IPC_TRACER_GO, .tid = pid, .number = 9));
 	try("after_that", CALL(IPC_TRACER_LOOK, .tid = pid));
 	start();
-	try("unknown_verb", CALL(0x6ff));
+	try("unknown_verb", CALL(0x7ff));
 	try("after_unknown_verb", CALL(IPC_TRACER_LOOK, .tid = pid));
 	start();
 	try("large_block", CALL(IPC_TRACER_GET, .tid = pid, .size = 1u << 30));

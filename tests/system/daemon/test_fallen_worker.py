@@ -93,9 +93,12 @@ def fallen(tmp_path, monkeypatch, what):
     copy_programs(tmp_path)
     worker = tmp_path / "gpu-agent-worker"
     worker.unlink()
-    worker.write_text(WORKER.replace("{python}", sys.executable).replace("{real!r}", repr(str(real)))
-                      .replace("{LINGER}", str(LINGER_S)).replace("{DISARM}", str(numbers()["DISARM"])).replace("{BROKER}", str(numbers()["BROKER"]))
-                      .replace("{STORE}", str(numbers()["STORE"])))
+    words = {"{python}": sys.executable, "{real!r}": repr(str(real)), "{LINGER}": str(LINGER_S)}
+    words.update({f"{{{name}}}": str(numbers()[name]) for name in ("BROKER", "DISARM", "STORE")})
+    text = WORKER
+    for word, value in words.items():
+        text = text.replace(word, value)
+    worker.write_text(text)
     worker.chmod(0o755)
     monkeypatch.setattr(harness, "BIN", tmp_path)
     monkeypatch.setenv("FALLEN_TRIES", what)

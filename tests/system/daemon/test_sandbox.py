@@ -68,7 +68,7 @@ ALLOWED = {
 }
 # The filter of the monitor, which every process inherits, refuses these and no others.
 NEVER = {"bpf", "chroot", "finit_module", "init_module", "io_uring_setup", "keyctl", "mount", "open_by_handle_at",
-         "perf_event_open", "pivot_root", "umount2", "unshare", "userfaultfd", "x32_execve", "x32_getpid", "x32_ptrace"}
+         "perf_event_open", "pivot_root", "setns", "umount2", "unshare", "userfaultfd", "x32_execve", "x32_getpid", "x32_ptrace"}
 
 # How a refusal is put, where somebody has to go on from there.
 WORDS = {(profile, name): errno.EAFNOSUPPORT for profile in DRIVERS
