@@ -15,6 +15,7 @@
 
 #include "base/vec.h"
 #include "symbols/die.h"
+#include "symbols/die_type.h"
 #include "symbols/line_table.h"
 #include "symbols/location.h"
 #include "symbols/relocate.h"
@@ -29,6 +30,7 @@
 #define LINE_BYTES_MAX	 ((uint64_t)4 << 20)
 #define EXPANDED_MAX	 ((uint64_t)128 << 20) /* Bytes of all compressed sections together. */
 #define DEPTH_MAX	 256
+#define TYPE_TEXT_MAX	 256 /* Bytes of the text of a type; a longer one ends in "...". */
 
 /* A piece of code that a compile unit covers, or one of its functions. */
 struct span {
@@ -711,6 +713,90 @@ void debug_info_locate(struct debug_info *d, uint64_t address, struct symbols_lo
 		l->cut = true;
 	leave(d);
 }
+
+/* ------------------------------------------------------------------ parameters --------------- */
+
+/* Find the function around an address, not what is inlined into it. */
+static bool find_subprogram(struct debug_info *d, struct unit *u, uint64_t address, Dwarf_Die *ret)
+{
+	const struct scope *chain[DEPTH_MAX];
+
+	if (!u)
+		return false;
+	if (!u->tried_scopes)
+		read_scopes(d, u);
+	return find_chain(u, address, chain) && dwarf_offdie(d->dw, chain[0]->die, ret);
+}
+
+static int visit_parameter(struct debug_info *d, Dwarf_Die *die,
+			   int (*visit)(void *arg, const struct symbols_parameter *p), void *arg)
+{
+	const char *name = die_name(die, d->info, d->info_size);
+	char type[TYPE_TEXT_MAX], base[TYPE_TEXT_MAX];
+	struct symbols_parameter p = { .name = name ? name : "", .type = type, .base = base };
+	struct die_type t;
+
+	if (die_type_of(die, &t) < 0) {
+		type[0] = base[0] = '\0';
+	} else {
+		die_type_text(&t.die, d->info, d->info_size, false, type, sizeof(type));
+		die_type_text(&t.die, d->info, d->info_size, true, base, sizeof(base));
+		p.size = t.size;
+	}
+	return visit(arg, &p);
+}
+
+/* Walk DIE by DIE: parameters are children of the function, but not of what is inside of it. */
+static int walk_parameters(struct debug_info *d, Dwarf_Die *function, const uint8_t *end,
+			   int (*visit)(void *arg, const struct symbols_parameter *p), void *arg)
+{
+	const uint8_t *at = (const uint8_t *)function->addr;
+	Dwarf_Die die = *function;
+	size_t depth = 0;
+	int r = 0;
+
+	do {
+		size_t size;
+
+		if (!spend(d))
+			return -EBADMSG;
+		if (depth && !*at) {
+			at++;
+			depth--;
+			continue;
+		}
+		size = dwarf_offdie(d->dw, (Dwarf_Off)(at - d->info), &die) ? die_size(&die, end) : 0;
+		if (!size)
+			return -EBADMSG;
+		if (depth == 1 && dwarf_tag(&die) == DW_TAG_formal_parameter)
+			r = visit_parameter(d, &die, visit, arg);
+		at += size;
+		depth += dwarf_haschildren(&die) > 0;
+	} while (r == 0 && depth && at < end);
+	return r;
+}
+
+int debug_info_parameters(struct debug_info *d, uint64_t address,
+			  int (*visit)(void *arg, const struct symbols_parameter *p), void *arg)
+{
+	struct unit *u = d->is_cuda ? NULL : find_unit(d, address);
+	Dwarf_Die die;
+	bool found;
+	int r = -ENOENT;
+
+	enter(d);
+	if (!find_subprogram(d, u, address, &die)) {
+		u = search(d, address, &found);
+		if (!find_subprogram(d, u, address, &die))
+			u = NULL;
+	}
+	if (u)
+		r = walk_parameters(d, &die, d->info + u->end, visit, arg);
+	leave(d);
+	return r;
+}
+
+/* ------------------------------------------------------------------ lines -------------------- */
 
 static bool has_lines_of(struct debug_info *d, const struct span_list *list, size_t first,
 			 uint64_t low, uint64_t high)

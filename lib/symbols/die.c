@@ -176,6 +176,11 @@ const char *die_function_name(Dwarf_Die *die, const uint8_t *info, size_t info_s
 	return NULL;
 }
 
+const char *die_name(Dwarf_Die *die, const uint8_t *info, size_t info_size)
+{
+	return die_string(die, DW_AT_name, info, info_size);
+}
+
 int die_number(Dwarf_Die *die, unsigned attribute)
 {
 	Dwarf_Attribute a;

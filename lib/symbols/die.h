@@ -23,6 +23,8 @@ size_t die_size(Dwarf_Die *die, const uint8_t *end);
 
 /** @return the linkage name if there is one, else the plain name, else NULL. */
 const char *die_function_name(Dwarf_Die *die, const uint8_t *info, size_t info_size);
+/** @return the plain name; NULL when there is none. */
+const char *die_name(Dwarf_Die *die, const uint8_t *info, size_t info_size);
 /** @return the value of a numeric attribute; 0 when there is none or it does not fit. */
 int die_number(Dwarf_Die *die, unsigned attribute);
 

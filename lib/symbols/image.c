@@ -425,6 +425,59 @@ static struct debug_info *debug_info_of(struct symbols_image *i)
 	return i->debug_info;
 }
 
+int symbols_image_each_nv_info(const struct symbols_image *i,
+			       int (*visit)(void *arg, uint64_t kernel, const void *info, size_t size),
+			       void *arg)
+{
+	static const char prefix[] = ".nv.info.";
+
+	for (size_t k = 1; i->facts.machine == EM_CUDA && k < i->elf.n_sections; k++) {
+		Elf64_Shdr s = elf_view_section(&i->elf, k), text;
+		const uint8_t *data = code_elf_section_data(&i->elf, &s);
+		int r;
+
+		/* Which code it is about is in sh_info; the name only tells it from other sections. */
+		if (!data || s.sh_info >= i->elf.n_sections ||
+		    strncmp(elf_view_section_name(&i->elf, &s), prefix, sizeof(prefix) - 1))
+			continue;
+		text = elf_view_section(&i->elf, s.sh_info);
+		if (text.sh_type != SHT_PROGBITS || !(text.sh_flags & SHF_EXECINSTR))
+			continue;
+		r = visit(arg, text.sh_addr, data, s.sh_size);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+/* Find the code of a kernel: its descriptor bears the name of its function. */
+static const struct symbol *find_code(const struct symbols_image *i, uint64_t kernel)
+{
+	const struct symbol *d;
+	size_t length;
+
+	if (i->facts.machine == EM_CUDA)
+		return find_entry(i, kernel);
+	d = find_descriptor(i, kernel);
+	if (!d)
+		return NULL;
+	length = strlen(d->name) - (sizeof(descriptor_suffix) - 1);
+	for (size_t k = 0; k < i->functions.n; k++)
+		if (!strncmp(i->functions.items[k].name, d->name, length) &&
+		    !i->functions.items[k].name[length])
+			return &i->functions.items[k];
+	return NULL;
+}
+
+int symbols_image_parameters(struct symbols_image *i, uint64_t kernel,
+			     int (*visit)(void *arg, const struct symbols_parameter *p), void *arg)
+{
+	const struct symbol *code = find_code(i, kernel);
+	struct debug_info *d = code ? debug_info_of(i) : NULL;
+
+	return d ? debug_info_parameters(d, code->address, visit, arg) : -ENOENT;
+}
+
 void symbols_image_locate(struct symbols_image *i, uint64_t address, struct symbols_location *ret)
 {
 	const struct symbol *s = find_function(i, address);

@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "symbols/metadata/metadata.h"
+#include "symbols/metadata/nv_info.h"
 
 /** Limits: bytes of an image, of a build-id, of a name; frames and bytes of text of a location. */
 #define SYMBOLS_IMAGE_BYTES_MAX ((size_t)64 << 20)
@@ -122,6 +123,33 @@ int symbols_image_kernel_of(const struct symbols_image *i, const char *function,
  */
 int symbols_image_metadata(const struct symbols_image *i, uint64_t descriptor,
 			   struct symbols_kernel *ret);
+
+/**
+ * Call @p visit with what the compiler noted about each kernel of a cubin, until it returns
+ * non-zero, which is then returned.
+ * @param visit  Gets the address of the kernel, 0 if the cubin is not relocated.
+ * @return 0, or a result of @p visit.
+ */
+int symbols_image_each_nv_info(const struct symbols_image *i,
+			       int (*visit)(void *arg, uint64_t kernel, const void *info, size_t size),
+			       void *arg);
+
+/** A parameter of a function, as its debug information tells.  Texts are borrowed, and never NULL. */
+struct symbols_parameter {
+	const char *name; /**< "" where it has none. */
+	const char *type; /**< As in the source: `const index_t *`; "" where that is not known. */
+	/** The type without qualifiers, and what typedefs stand for: `const long *` of the above. */
+	const char *base;
+	uint64_t size; /**< Bytes; 0: not known. */
+};
+/**
+ * Call @p visit for each parameter of the function of a kernel, in order.
+ * @param kernel  Address of its descriptor; in a cubin, its own.
+ * @return 0, -ENOENT (there is no such debug information), -EBADMSG (it is broken), or what
+ *         @p visit has returned, if that is not 0.
+ */
+int symbols_image_parameters(struct symbols_image *i, uint64_t kernel,
+			     int (*visit)(void *arg, const struct symbols_parameter *p), void *arg);
 
 /**
  * Find the source location and inline chain of an address; without debug information, the symbol.

@@ -1,8 +1,8 @@
 # Code objects: where they are, what they are called, which source line an address came from.
 archives += symbols
 symbols_src := $(addprefix lib/symbols/,memory.c uri.c code_list.c aql.c code_elf.c \
-	metadata/msgpack.c metadata/metadata.c demangle.c \
-	location.c image.c debug_info.c line_table.c relocate.c die.c cache.c)
+	metadata/msgpack.c metadata/metadata.c metadata/nv_info.c demangle.c \
+	location.c image.c debug_info.c line_table.c relocate.c die.c die_type.c cache.c)
 symbols_cflags := $(call pkg_cflags,libdw libelf)
 # For foo_ldlibs of whatever uses this module.  libiberty is a static library everywhere.
 symbols_ldlibs := $(call pkg_libs,libdw libelf) -liberty

@@ -20,9 +20,15 @@ static const struct {
 	{ ".wavefront_size", offsetof(struct symbols_kernel, wavefront_size) },
 };
 
-static void set_member(struct symbols_kernel *k, const struct msgpack_item *key,
-		       const struct msgpack_item *value)
+/* @param m  Stands behind the head of the value, in front of what is inside. */
+static void set_member(const struct reader *m, struct symbols_kernel *k,
+		       const struct msgpack_item *key, const struct msgpack_item *value)
 {
+	if (value->kind == MSGPACK_ARRAY && msgpack_is(key, ".args")) {
+		k->arguments = m->data + m->pos;
+		k->arguments_size = reader_left(m);
+		k->n_arguments = value->n;
+	}
 	if (value->kind == MSGPACK_STRING && msgpack_is(key, ".name")) {
 		k->name = (const char *)value->bytes;
 		k->name_size = value->n;
@@ -64,7 +70,7 @@ static bool read_kernel(struct reader *m, size_t n_pairs, struct symbols_kernel 
 	while (n_pairs--) {
 		if (!next_pair(m, &key, &value))
 			return false;
-		set_member(k, &key, &value);
+		set_member(m, k, &key, &value);
 		msgpack_skip_inside(m, &value);
 	}
 	return !reader_is_bad(m);
@@ -133,5 +139,98 @@ int symbols_metadata_find(const void *note, size_t size, const char *symbol,
 	if (r <= 0)
 		return r < 0 ? r : -ENOENT;
 	*ret = k;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ arguments ---------------- */
+
+static enum symbols_argument_kind kind_of(const struct msgpack_item *value)
+{
+	static const struct {
+		const char *text;
+		enum symbols_argument_kind kind;
+	} kinds[] = {
+		{ "by_value", SYMBOLS_ARGUMENT_BY_VALUE },
+		{ "global_buffer", SYMBOLS_ARGUMENT_BUFFER },
+		{ "dynamic_shared_pointer", SYMBOLS_ARGUMENT_LDS },
+		{ "sampler", SYMBOLS_ARGUMENT_OBJECT },
+		{ "image", SYMBOLS_ARGUMENT_OBJECT },
+		{ "pipe", SYMBOLS_ARGUMENT_OBJECT },
+		{ "queue", SYMBOLS_ARGUMENT_OBJECT },
+	};
+	static const char hidden[] = "hidden_";
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (msgpack_is(value, kinds[i].text))
+			return kinds[i].kind;
+	if (value->n > sizeof(hidden) - 1 && !memcmp(value->bytes, hidden, sizeof(hidden) - 1))
+		return SYMBOLS_ARGUMENT_HIDDEN;
+	return SYMBOLS_ARGUMENT_OTHER;
+}
+
+static void set_text(const struct msgpack_item *value, const char **ret, size_t *ret_size)
+{
+	*ret = (const char *)value->bytes;
+	*ret_size = value->n;
+}
+
+static void set_argument_member(struct symbols_argument *a, const struct msgpack_item *key,
+				const struct msgpack_item *value)
+{
+	if (value->kind == MSGPACK_STRING && msgpack_is(key, ".name"))
+		set_text(value, &a->name, &a->name_size);
+	if (value->kind == MSGPACK_STRING && msgpack_is(key, ".type_name"))
+		set_text(value, &a->type, &a->type_size);
+	if (value->kind == MSGPACK_STRING && msgpack_is(key, ".value_kind")) {
+		set_text(value, &a->value_kind, &a->value_kind_size);
+		a->kind = kind_of(value);
+	}
+	if (value->kind != MSGPACK_UINT || value->number >= UINT32_MAX)
+		return;
+	if (msgpack_is(key, ".offset"))
+		a->offset = (uint32_t)value->number;
+	if (msgpack_is(key, ".size"))
+		a->size = (uint32_t)value->number;
+}
+
+static bool read_argument(struct reader *m, size_t n_pairs, struct symbols_argument *a)
+{
+	struct msgpack_item key, value;
+
+	*a = (struct symbols_argument){
+		.name = "",
+		.type = "",
+		.value_kind = "",
+		.kind = SYMBOLS_ARGUMENT_OTHER,
+		.offset = UINT32_MAX,
+		.size = UINT32_MAX,
+	};
+	while (n_pairs--) {
+		if (!next_pair(m, &key, &value))
+			return false;
+		set_argument_member(a, &key, &value);
+		msgpack_skip_inside(m, &value);
+	}
+	return !reader_is_bad(m);
+}
+
+int symbols_metadata_arguments(const struct symbols_kernel *k,
+			       int (*visit)(void *arg, const struct symbols_argument *a), void *arg)
+{
+	struct reader m;
+
+	reader_init(&m, k->arguments, k->arguments_size);
+	for (size_t i = 0; i < k->n_arguments; i++) {
+		struct symbols_argument a;
+		struct msgpack_item item;
+		int r;
+
+		if (!msgpack_next(&m, &item) || item.kind != MSGPACK_MAP ||
+		    !read_argument(&m, item.n, &a))
+			return -EBADMSG;
+		r = visit(arg, &a);
+		if (r)
+			return r;
+	}
 	return 0;
 }

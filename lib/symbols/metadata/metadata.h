@@ -22,6 +22,31 @@ struct symbols_kernel {
 	uint32_t group_segment_bytes, private_segment_bytes, kernarg_segment_bytes;
 	uint32_t sgprs, vgprs, agprs;
 	uint32_t wavefront_size;
+	/** Its arguments, still packed, for symbols_metadata_arguments(); borrowed likewise. */
+	const uint8_t *arguments;
+	size_t arguments_size, n_arguments;
+};
+
+/** Where the value of an argument comes from: `.value_kind` of the note. */
+enum symbols_argument_kind {
+	SYMBOLS_ARGUMENT_BY_VALUE,
+	SYMBOLS_ARGUMENT_BUFFER, /**< An address in global or constant memory. */
+	SYMBOLS_ARGUMENT_LDS,	 /**< An offset in the LDS of the workgroup. */
+	SYMBOLS_ARGUMENT_OBJECT, /**< The address of an image, a sampler, a pipe or a queue. */
+	SYMBOLS_ARGUMENT_HIDDEN, /**< The compiler has added it. */
+	SYMBOLS_ARGUMENT_OTHER,	 /**< The note does not say, or says what is not known here. */
+};
+
+/** One argument of a kernel.  Texts are borrowed from the note, not terminated, and never NULL. */
+struct symbols_argument {
+	const char *name; /**< Only OpenCL's `-cl-kernel-arg-info` notes it. */
+	size_t name_size;
+	const char *type; /**< As in the source, by the same option. */
+	size_t type_size;
+	const char *value_kind;
+	size_t value_kind_size;
+	enum symbols_argument_kind kind;
+	uint32_t offset, size; /**< In the kernarg segment; UINT32_MAX when the note does not tell. */
 };
 
 /**
@@ -39,5 +64,14 @@ int symbols_metadata_find(const void *note, size_t size, const char *symbol,
  */
 int symbols_metadata_each(const void *note, size_t size,
 			  int (*visit)(void *arg, const struct symbols_kernel *k), void *arg);
+
+/**
+ * Call @p visit for each argument, in the order of the source and hidden ones behind, until it
+ * returns non-zero, which is then returned.
+ * @param k  As the functions above gave it, while the note is there.
+ * @return 0, -EBADMSG, a result of @p visit.
+ */
+int symbols_metadata_arguments(const struct symbols_kernel *k,
+			       int (*visit)(void *arg, const struct symbols_argument *a), void *arg);
 
 #endif /* SYMBOLS_METADATA_H */
