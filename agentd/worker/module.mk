@@ -2,12 +2,12 @@
 worker_process_src := $(addprefix agentd/worker/process/,code_file.c deadline.c facts.c leader.c mappings.c memory.c \
 	network.c options.c own_workers.c thread_pool.c undo.c yama.c)
 worker_target_src := $(addprefix agentd/worker/target/,core_file.c seen.c target.c waves.c)
-worker_snapshot_src := $(addprefix agentd/worker/snapshot/,code.c convert.c exception_capture.c exited.c groups.c id_map.c \
+worker_snapshot_src := $(addprefix agentd/worker/snapshot/,arguments.c code.c convert.c exception_capture.c exited.c groups.c id_map.c \
 	locations.c queue_waves.c registers.c snapshot.c wave_convert.c)
 worker_kfd_src := $(addprefix agentd/worker/kfd/,attach.c code.c core_code.c core_memory.c core_read.c core_threads.c \
 	core_write.c errors.c events.c fault_journal.c latched.c launch.c marketing_name.c probe.c queues.c registers.c representatives.c \
 	rescue.c saved_wave.c watchpoints.c wave_memory.c waves.c waves_copy.c waves_decode.c)
-worker_cuda_src := $(addprefix agentd/worker/cuda/,attach.c code.c connect.c core_read.c core_registers.c core_state.c \
+worker_cuda_src := $(addprefix agentd/worker/cuda/,arguments.c attach.c code.c connect.c core_arguments.c core_read.c core_registers.c core_state.c \
 	core_write.c devices.c errors.c events.c exception.c exited.c probe.c registers.c rescue.c tracer.c users.c warp.c warp_registers.c \
 	waves.c)
 worker_rule_src := $(addprefix agentd/worker/rule/,core.c engine.c rate_limit.c store_link.c)
@@ -21,8 +21,8 @@ archives += worker
 worker_src := $(worker_process_src) $(worker_target_src) $(worker_snapshot_src) $(worker_kfd_src) \
 	$(worker_cuda_src) $(worker_rule_src) $(worker_session_src) $(worker_inspect_src)
 worker_deps := $(protocol_gen)
-worker_libs := worker agentd protocol store kfdtrap cudbgshim symbols corefile base
-worker_ldlibs := $(protocol_ldlibs) $(kfdtrap_ldlibs) $(cudbgshim_ldlibs) $(symbols_ldlibs) $(corefile_ldlibs) -levent_core -lseccomp -lcap -lpthread
+worker_libs := worker agentd protocol store kfdtrap cudbgshim values symbols corefile base
+worker_ldlibs := $(protocol_ldlibs) $(kfdtrap_ldlibs) $(cudbgshim_ldlibs) $(symbols_ldlibs) $(values_ldlibs) $(corefile_ldlibs) -levent_core -lseccomp -lcap -lpthread
 
 programs += gpu-agent-worker
 gpu-agent-worker_src := agentd/worker/main.c

@@ -29,6 +29,8 @@
 #define SYMBOLS_NAME_MAX	1024
 #define SYMBOLS_FRAMES_MAX	32
 #define SYMBOLS_LOCATION_TEXT	32768
+/** symbols_image_facts.machine of a cubin. */
+#define SYMBOLS_MACHINE_CUDA 190
 
 struct symbols_image;
 

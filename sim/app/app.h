@@ -20,6 +20,13 @@ struct app_gpu {
 	uint32_t waves;
 };
 
+/** What a dispatch was given. */
+struct app_arguments {
+	const uint8_t *bytes; /**< NULL: nothing in particular. */
+	size_t size;
+	uint64_t at; /**< Where the packets say that they are; 0: in memory that is made for them. */
+};
+
 struct app_object;
 
 /** The program. */
@@ -35,6 +42,7 @@ struct app {
 	struct simapp_status *status;
 	uint64_t beat_us;
 	bool realtime, huge_pages, idle, ready_printed;
+	struct out *passed; /**< A line for each dispatch that was given arguments. */
 	struct app_object *objects; /**< Loaded code objects, the last one first. */
 };
 
@@ -57,10 +65,11 @@ int device_control(const struct app *a, const char *line);
 /**
  * Let every packet of a queue's ring start a kernel.
  * @param descriptor  Address of the kernel's descriptor.
+ * @param arguments   Are copied.
  * @return 0, -ENOENT (no such AQL queue), -ENOMEM.
  */
 int device_queue_dispatch(struct app *a, uint32_t id, uint64_t descriptor, const uint32_t grid[3],
-			  const uint16_t group[3]);
+			  const uint16_t group[3], const struct app_arguments *arguments);
 /**
  * Add a code object to the list that `_amdgpu_r_debug` heads, as a runtime does.  @return 0,
  * -ENOMEM.

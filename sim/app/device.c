@@ -26,7 +26,7 @@
 #define RING_SIZE    65536u
 #define PACKET_SIZE  64u
 #define HUGE_PAGE    (2u << 20)
-/* Bytes of a kernel's arguments; what is in them is of no importance. */
+/* Least bytes of a kernel's arguments, and what is in them where a script does not say. */
 #define ARGUMENTS_SIZE 4096u
 #define ARGUMENTS_BYTE 0x5a
 /* Version of the list of code objects, and one of a runtime to come. */
@@ -377,18 +377,31 @@ static struct simapp_queue *queue_find(struct app *a, uint32_t id)
 	return NULL;
 }
 
+/* Make the kernarg segment of a dispatch.  @return its address; 0 without memory. */
+static uint64_t make_arguments(const struct app_arguments *a)
+{
+	size_t size = a->size > ARGUMENTS_SIZE ? a->size : ARGUMENTS_SIZE;
+	uint8_t *bytes = a->at ? NULL : pages(size);
+
+	if (!bytes)
+		return a->at;
+	memset(bytes, ARGUMENTS_BYTE, size);
+	if (a->bytes)
+		memcpy(bytes, a->bytes, a->size);
+	return (uint64_t)(uintptr_t)bytes;
+}
+
 int device_queue_dispatch(struct app *a, uint32_t id, uint64_t descriptor, const uint32_t grid[3],
-			  const uint16_t group[3])
+			  const uint16_t group[3], const struct app_arguments *given)
 {
 	struct simapp_queue *q = queue_find(a, id);
 	uint64_t arguments;
 
 	if (!q || q->queue_type != KFDABI_QUEUE_TYPE_COMPUTE_AQL)
 		return -ENOENT;
-	arguments = (uint64_t)(uintptr_t)pages(ARGUMENTS_SIZE);
+	arguments = make_arguments(given);
 	if (!arguments)
 		return -ENOMEM;
-	memset((void *)(uintptr_t)arguments, ARGUMENTS_BYTE, ARGUMENTS_SIZE);
 	for (uint32_t i = 0; i < q->ring_size; i += PACKET_SIZE) {
 		uint8_t *packet = (uint8_t *)(uintptr_t)q->ring + i;
 

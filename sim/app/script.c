@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "libkfdtrap/src/kfd_abi.h"
 #include "sim/app/scene.h"
+#include "tests/lib/passed.h"
 #include "tests/lib/words.h"
 
 /* Print the line that tests wait for, once, with what they need to know. */
@@ -33,6 +34,8 @@ static void print_ready(struct app *a)
 			sep = ",";
 		}
 	printf(" gpus=%zu r_debug=0x%llx\n", a->n_gpus, (unsigned long long)a->status->r_debug);
+	if (a->passed && a->passed->data)
+		fputs(a->passed->data, stdout);
 	fflush(stdout);
 }
 
@@ -331,8 +334,40 @@ static int cmd_load(struct app *a, const struct words *w)
 	return r ? r : object_load(a, path, offset, size, in_memory);
 }
 
+/* Note what a dispatch was given, for the ready line: `passed queue=0 kernel=scale p:0x0,i:160`. */
+static int note_passed(struct app *a, uint64_t queue, const char *kernel, const char *text)
+{
+	if (!a->passed)
+		a->passed = calloc(1, sizeof(*a->passed));
+	if (!a->passed)
+		return -ENOMEM;
+	out_fmt(a->passed, "passed queue=%llu kernel=%s %s\n", (unsigned long long)queue, kernel, text);
+	return out_error(a->passed);
+}
+
+/* Read `args=LIST` and `args-at=ADDRESS` among the words. */
+static int read_arguments(struct app *a, const struct words *w, uint64_t queue, uint8_t *buf,
+			  struct app_arguments *ret)
+{
+	int r = 0;
+
+	for (int i = 3; i < w->n && r == 0; i++) {
+		if (str_starts_with(w->w[i], "args-at=")) {
+			r = str_to_u64_any(w->w[i] + 8, &ret->at);
+		} else if (str_starts_with(w->w[i], "args=")) {
+			r = passed_encode(w->w[i] + 5, buf, &ret->size);
+			ret->bytes = buf;
+			if (r == 0)
+				r = note_passed(a, queue, w->w[2], w->w[i] + 5);
+		}
+	}
+	return r;
+}
+
 static int cmd_dispatch(struct app *a, const struct words *w)
 {
+	static uint8_t buf[PASSED_MAX];
+	struct app_arguments arguments = { 0 };
 	uint32_t grid[3] = { 1, 1, 1 };
 	uint16_t group[3] = { 1, 1, 1 };
 	uint64_t id, items, size, descriptor;
@@ -344,9 +379,11 @@ static int cmd_dispatch(struct app *a, const struct words *w)
 		return -EINVAL;
 	snprintf(name, sizeof(name), "%s.kd", w->w[2]);
 	r = object_address(a, name, &descriptor);
+	if (!r)
+		r = read_arguments(a, w, id, buf, &arguments);
 	grid[0] = (uint32_t)items;
 	group[0] = (uint16_t)size;
-	return r ? r : device_queue_dispatch(a, (uint32_t)id, descriptor, grid, group);
+	return r ? r : device_queue_dispatch(a, (uint32_t)id, descriptor, grid, group, &arguments);
 }
 
 /* Refuse to run on other GPUs than those that the script was written for. */
@@ -442,7 +479,7 @@ static const struct {
 	{ "load", cmd_load, "PATH [memory] [offset=N] [size=N]: load a code object" },
 	{ "gpus", cmd_gpus, "NAME...: fail if there are other GPUs than these" },
 	{ "control", cmd_control, "WORDS...: a line for the simulator's control file" },
-	{ "dispatch", cmd_dispatch, "QUEUE KERNEL [ITEMS [GROUP]]: what the packets of a queue start" },
+	{ "dispatch", cmd_dispatch, "QUEUE KERNEL [ITEMS GROUP [args=LIST] [args-at=ADDRESS]]: what the packets of a queue start" },
 	{ "list", cmd_list, "busy|whole|cycle|gone|newer: spoil the list of code objects" },
 	{ "object", cmd_object, "URI [BIAS]: add a code object to the list" },
 	{ "huge", cmd_huge, "back save areas of queues to come with huge pages" },

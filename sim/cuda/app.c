@@ -18,6 +18,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/out.h"
 #include "base/str.h"
 #include "sim/cuda/driver/libcuda.h"
 #include "tests/lib/words.h"
@@ -47,6 +48,7 @@ static struct {
 	void *context, *module;
 	const char *directory; /* Where files lie that the script names; NULL: where it runs. */
 	bool ready;
+	struct out passed; /* A line for each launch that was given arguments. */
 } app;
 
 static int script_run(const char *text);
@@ -166,6 +168,14 @@ static int cmd_kernel(const struct words *w)
 }
 
 /* Send a command to the simulated GPU, which knows more than the driver calls. */
+/* Note what a kernel was launched with, for the ready line: `passed kernel=scale p:0x0,i:160`. */
+static void note_passed(const struct words *w)
+{
+	for (int i = 3; i < w->n; i++)
+		if (!strcmp(w->w[1], "launch") && str_starts_with(w->w[i], "args="))
+			out_fmt(&app.passed, "passed kernel=%s %s\n", w->w[2], w->w[i] + 5);
+}
+
 static int cmd_gpu(const struct words *w)
 {
 	auto_free char *answer = NULL;
@@ -180,6 +190,8 @@ static int cmd_gpu(const struct words *w)
 			return -E2BIG;
 	}
 	result = cudasim_command(line, NULL, 0, &answer);
+	if (!result)
+		note_passed(w);
 	return cuda(answer && *answer ? answer : line, result);
 }
 
@@ -238,7 +250,7 @@ static void ready(void)
 	if (app.ready)
 		return;
 	app.ready = true;
-	printf("ready pid=%d\n", getpid());
+	printf("ready pid=%d\n%s", getpid(), app.passed.data ? app.passed.data : "");
 	fflush(stdout);
 }
 

@@ -8,7 +8,7 @@ $(cudasim_slots) &: $(cudbg_slots) sim/cuda/gen_slots.py
 
 cudasim_core := sim/cuda/wire/wire.c $(addprefix sim/cuda/gpu/,process.c memory.c cubin.c place.c run.c event.c session.c \
 	call.c calls_state.c calls_memory.c calls_session.c calls_batch.c \
-	command.c command_plant.c command_wish.c state.c)
+	command.c command_plant.c command_wish.c state.c) tests/lib/passed.c
 
 programs += gpu-agent-cuda-sim
 gpu-agent-cuda-sim_src := $(addprefix sim/cuda/server/,main.c server.c) $(cudasim_core)

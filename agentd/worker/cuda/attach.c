@@ -42,6 +42,8 @@ static void cuda_destroy(struct target *t)
 		close(c->timer_fd);
 	free(c->devices);
 	free(c->contexts);
+	for (size_t i = 0; i < c->n_modules; i++)
+		values_kernels_deinit(&c->modules[i].kernels);
 	free(c->modules);
 	free(c->image);
 	target_deinit(t);

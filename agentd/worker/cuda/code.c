@@ -56,6 +56,7 @@ static void find_range(struct target_cuda *c, struct cuda_module *m)
 
 	m->seen = m->version;
 	m->start = m->end = 0;
+	values_kernels_deinit(&m->kernels);
 	m->error = load_image(c, m);
 	if (m->error == 0)
 		m->error = symbols_image_create(c->image, c->image_size, &image);
@@ -63,7 +64,15 @@ static void find_range(struct target_cuda *c, struct cuda_module *m)
 		return;
 	symbols_image_range(image, &m->start, &m->end);
 	m->error = m->end ? 0 : -EADDRNOTAVAIL;
+	if (m->error == 0)
+		m->error = values_kernels_find(image, &m->kernels);
 	symbols_image_destroy(image);
+}
+
+void cuda_code_look(struct target_cuda *c, struct cuda_module *m)
+{
+	if (m->seen != m->version)
+		find_range(c, m);
 }
 
 int cuda_code_list(struct target *t, struct rpc_arena *a, struct code_list *ret)
@@ -76,8 +85,7 @@ int cuda_code_list(struct target *t, struct rpc_arena *a, struct code_list *ret)
 	for (size_t i = 0; i < c->n_modules; i++) {
 		struct cuda_module *m = &c->modules[i];
 
-		if (m->seen != m->version)
-			find_range(c, m);
+		cuda_code_look(c, m);
 		ret->objects[i] = (struct code_object){
 			.uri = rpc_arena_printf(a, "cuda://device/%u/module/0x%llx", m->dev,
 						(unsigned long long)m->module),

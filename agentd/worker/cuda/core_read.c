@@ -431,6 +431,8 @@ static int core_waves(struct target *t, const struct target_waves_from *from, st
 	ret->waves = w.waves;
 	ret->n_waves = w.n;
 	read_stacks(c, &w, a, ret);
+	if (core_cuda_read_arguments(c, &w, from->all_arguments, a, ret) < 0)
+		return agent_err_no_memory(err, "read the core");
 	if (from->registers)
 		read_examples(c, &w, a, ret);
 	if (w.left_out)
@@ -463,7 +465,15 @@ static void find_range(struct core_cuda *c, uint32_t row)
 		return;
 	symbols_image_range(image, &m->start, &m->end);
 	m->error = m->end ? 0 : -EADDRNOTAVAIL;
+	if (m->error == 0)
+		m->error = values_kernels_find(image, &m->kernels);
 	symbols_image_destroy(image);
+}
+
+void core_cuda_look(struct core_cuda *c, uint32_t module)
+{
+	if (!c->modules[module].seen)
+		find_range(c, module);
 }
 
 static int core_code_list(struct target *t, struct rpc_arena *a, struct code_list *ret)
@@ -477,8 +487,7 @@ static int core_code_list(struct target *t, struct rpc_arena *a, struct code_lis
 	for (uint32_t i = 0; i < n; i++) {
 		const struct cudacore_module *m = &c->core.modules[i];
 
-		if (!c->modules[i].seen)
-			find_range(c, i);
+		core_cuda_look(c, i);
 		ret->objects[i] = (struct code_object){
 			.uri = rpc_arena_printf(a, "cuda://device/%u/module/0x%llx",
 						c->core.contexts[m->context].device,
@@ -538,6 +547,8 @@ static void core_destroy(struct target *t)
 	struct core_cuda *c = core_cuda_of(t);
 
 	target_deinit(t);
+	for (uint32_t i = 0; c->modules && i < c->core.n[CUDACORE_MODULES]; i++)
+		values_kernels_deinit(&c->modules[i].kernels);
 	cudacore_deinit(&c->core);
 	core_file_deinit(&c->file);
 	free(c->grids);

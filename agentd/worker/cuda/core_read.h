@@ -8,6 +8,7 @@
 #include "agentd/worker/cuda/warp.h"
 #include "agentd/worker/target/core_file.h"
 #include "corefile/cuda/model.h"
+#include "values/kernels.h"
 
 /** Of a multiprocessor, at most (cuda_write.h). */
 #define CORE_CUDA_SLOTS 64u
@@ -22,6 +23,7 @@ struct core_cuda_module {
 	bool seen;
 	int error; /**< Why it could not be read. */
 	uint64_t start, end; /**< Addresses of its code. */
+	struct values_kernels kernels;
 };
 
 struct core_cuda {
@@ -75,6 +77,15 @@ static inline struct cudbgshim_dim3 core_cuda_dim(const uint32_t from[3])
 const struct cudacore_grid *core_cuda_grid(const struct core_cuda *c, uint32_t device, uint64_t id);
 /** Copy from a blob.  @return bytes copied, fewer where the blob ends. */
 size_t core_cuda_copy(const struct corefile_blob *b, uint64_t offset, void *buf, size_t size);
+
+/** Find out what is asked often of a module, if that was not done yet. */
+void core_cuda_look(struct core_cuda *c, uint32_t module);
+
+/* core_arguments.c */
+
+/** List the parameters of the dispatches that waves are of.  @return 0, -ENOMEM. */
+int core_cuda_read_arguments(struct core_cuda *c, const struct core_cuda_waves *w, bool all,
+			     struct rpc_arena *a, struct target_waves *ret);
 
 /* core_registers.c */
 

@@ -21,6 +21,7 @@
 #include "agentd/worker/target/target.h"
 #include "cudbgshim.h"
 #include "cudbgshim_session.h"
+#include "values/kernels.h"
 
 struct cuda_context {
 	uint64_t handle;
@@ -38,6 +39,7 @@ struct cuda_module {
 	uint32_t version;    /**< Grows when functions in it were loaded. */
 	uint32_t seen;	     /**< Version that start and end are of; 0: none. */
 	uint64_t start, end; /**< Addresses of its code. */
+	struct values_kernels kernels; /**< Of the same version. */
 	int error;	     /**< Why it could not be read. */
 };
 
@@ -251,7 +253,22 @@ int cuda_registers_read(struct target_cuda *c, struct cuda_device *d, uint32_t s
 			const struct target_registers_wanted *what, const struct wave *wave,
 			struct rpc_arena *a, struct rpc_wave_registers *ret);
 
+/* ------------------------------------------------------------------ arguments.c --------------- */
+
+/** Read the images that are new, before the devices stop: some time, not more. */
+void cuda_arguments_prepare(struct target_cuda *c);
+/**
+ * Copy the parameters of dispatches that the waves are of, while the devices stand still.
+ * @param deadline_ns  Of the stop; what is not copied until then is told.
+ * @return what is missing, NULL for nothing.
+ */
+const char *cuda_arguments_copy(struct target_cuda *c, const struct target_waves_from *from,
+				uint64_t deadline_ns, struct rpc_arena *a, struct target_waves *ret);
+
 /* ------------------------------------------------------------------ code.c -------------------- */
+
+/** Find out what is asked often of a module, if that was not done yet. */
+void cuda_code_look(struct target_cuda *c, struct cuda_module *m);
 
 /** target_ops.code_list. */
 int cuda_code_list(struct target *t, struct rpc_arena *a, struct code_list *ret);

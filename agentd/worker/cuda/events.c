@@ -57,6 +57,8 @@ static void context_ended(struct target_cuda *c, uint64_t handle)
 	for (i = 0; i < c->n_modules; i++)
 		if (c->modules[i].context != handle)
 			c->modules[kept++] = c->modules[i];
+		else
+			values_kernels_deinit(&c->modules[i].kernels);
 	c->n_modules = kept;
 }
 
@@ -83,6 +85,8 @@ static void image_unloaded(struct target_cuda *c, const struct cudbgshim_event *
 	for (size_t i = 0; i < c->n_modules; i++)
 		if (c->modules[i].handle != e->image.handle || c->modules[i].dev != e->dev)
 			c->modules[kept++] = c->modules[i];
+		else
+			values_kernels_deinit(&c->modules[i].kernels);
 	c->n_modules = kept;
 }
 

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 
 #define GRIDS_MAX    4096u
-#define MISSING_MAX  (2 * CUDBGSHIM_MAX_DEVICES + 5)
+#define MISSING_MAX  (2 * CUDBGSHIM_MAX_DEVICES + 6)
 
 /* A grid that has warps on a device; several thousand warps are of a few grids. */
 struct grid {
@@ -371,6 +371,8 @@ static int read_all(struct look *l)
 		add_missing(l, cuda_exited_add(c, l->read, l->a, l->ret));
 	if (r == 0)
 		read_stacks(l);
+	if (r == 0)
+		add_missing(l, cuda_arguments_copy(c, l->from, l->deadline_ns, l->a, l->ret));
 	if (r == 0 && l->from->registers)
 		read_examples(l);
 	return r;
@@ -402,6 +404,7 @@ int cuda_waves(struct target *t, const struct target_waves_from *from, struct rp
 	*ret = (struct target_waves){ 0 };
 	if (!c->shim)
 		return 0;
+	cuda_arguments_prepare(c);
 	began = clock_now_ns();
 	r = cuda_stop(c, cuda_devices_of(from), err);
 	if (r < 0)

@@ -155,6 +155,7 @@ static int prepare(struct wave_capture *w)
 	w->missing_capacity = n_areas * 2 + from->n_queues * 2 + 5;
 	w->missing = rpc_arena_array(w->arena, w->missing_capacity, sizeof(*w->missing));
 	w->stops = rpc_arena_array(w->arena, from->n_queues, sizeof(*w->stops));
+	w->argument_bytes = rpc_arena_array(w->arena, ARGUMENT_COPIES_MAX, ARGUMENT_COPY_BYTES);
 	w->captures = calloc(from->n_queues + 1, sizeof(*w->captures));
 	w->areas = calloc(n_areas + 1, sizeof(*w->areas));
 	w->stacks = malloc(STACKS_MAX);
@@ -162,7 +163,7 @@ static int prepare(struct wave_capture *w)
 	w->hot = malloc((size_t)WAVES_MAX * KFDTRAP_WAVE_HOT_SIZE);
 	w->places = malloc(WAVES_MAX * sizeof(*w->places));
 	w->copied = calloc(WAVES_MAX, sizeof(*w->copied));
-	if (!w->missing || !w->stops || !w->captures || !w->areas || !w->stacks || !w->packets ||
+	if (!w->missing || !w->stops || !w->argument_bytes || !w->captures || !w->areas || !w->stacks || !w->packets ||
 	    !w->hot || !w->places || !w->copied)
 		return -ENOMEM;
 	for (size_t i = 0; i < from->n_queues; i++)

@@ -27,6 +27,13 @@
  * the first few.
  */
 #define PACKETS_MAX 64u
+/*
+ * Arguments are copied of so many dispatches, of the oldest ones of each queue; so many bytes of
+ * each.  Waves of others, and longer arguments, are rare: those are read afterwards.
+ */
+#define ARGUMENT_COPIES_MAX	    64u
+#define ARGUMENT_COPIES_OF_QUEUE  2u
+#define ARGUMENT_COPY_BYTES	    512u
 
 /* What the stop has done to a queue. */
 enum capture_state {
@@ -53,6 +60,13 @@ struct queue_capture {
 	/* How many waves name a packet that cannot be theirs, and why the first cannot. */
 	uint32_t n_lost;
 	enum kfdtrap_wave_problem lost;
+};
+
+/* The arguments of a packet that is not done. */
+struct argument_copy {
+	const struct queue_capture *capture;
+	uint64_t dispatch;
+	bool got;
 };
 
 enum save_area_state {
@@ -108,6 +122,9 @@ struct wave_capture {
 	uint64_t *places; /* The address of those bytes in the target, for each wave. */
 	bool *copied; /* Whether those bytes were copied, for each wave. */
 	size_t n_hot;
+	struct argument_copy arguments[ARGUMENT_COPIES_MAX];
+	uint8_t *argument_bytes; /* ARGUMENT_COPY_BYTES for each of them, in the arena. */
+	size_t n_arguments;
 
 	const char **missing;
 	size_t n_missing, missing_capacity;

@@ -166,6 +166,36 @@ static void find_waves(struct wave_capture *w, uint32_t round)
 	}
 }
 
+/*
+ * Copy the arguments of the oldest dispatches of each queue: when a kernel has ended, the program
+ * uses that memory again.
+ */
+static void copy_arguments_of(struct wave_capture *w, struct batch *b, const struct queue_capture *l)
+{
+	for (uint32_t i = 0; i < l->n_packets && i < ARGUMENT_COPIES_OF_QUEUE; i++) {
+		struct argument_copy *copy = &w->arguments[w->n_arguments];
+		uint8_t bytes[SYMBOLS_AQL_PACKET_SIZE];
+		struct symbols_aql_packet p;
+
+		if (w->n_arguments == ARGUMENT_COPIES_MAX || !queue_capture_packet(l, i, bytes) ||
+		    symbols_aql_decode(bytes, sizeof(bytes), &p) < 0 || !p.kernel_object ||
+		    !p.kernarg_address)
+			continue;
+		*copy = (struct argument_copy){ .capture = l, .dispatch = l->read + i };
+		batch_add(b, p.kernarg_address, w->argument_bytes + w->n_arguments * ARGUMENT_COPY_BYTES,
+			  ARGUMENT_COPY_BYTES, &copy->got);
+		w->n_arguments++;
+	}
+}
+
+static void copy_arguments(struct wave_capture *w, struct batch *b, uint32_t round)
+{
+	for (size_t i = 0; i < w->n_captures; i++)
+		if (queue_capture_is_in(&w->captures[i], round))
+			copy_arguments_of(w, b, &w->captures[i]);
+	batch_flush(b);
+}
+
 /* The waves of one round, in shares of WAVES_SHARE. */
 struct shares {
 	struct wave_capture *w;
@@ -209,6 +239,7 @@ void wave_capture_copy(struct wave_capture *w, uint32_t round)
 	copy_headers(w, &b, round);
 	copy_stacks(w, &b, round);
 	find_waves(w, round);
+	copy_arguments(w, &b, round);
 	if (w->take)
 		s.memory = w->take(w, round);
 	thread_pool_run(w->k->pool, copy_share, &s,

@@ -48,15 +48,17 @@ static uint32_t reasons_of(const struct kfdtrap_wave_state *s)
 	return reasons ? reasons : STOP_REASON_BIT(RPC_STOP_REASON_DEBUGGER);
 }
 
-/* @return the kernel that the packet of a dispatch names; 0 if the packet was not copied. */
-static uint64_t kernel_of(const struct queue_capture *l, uint64_t dispatch)
+/* Take what the packet of the wave's dispatch says, if the packet was copied. */
+static void take_packet(const struct queue_capture *l, struct wave *to)
 {
 	uint8_t bytes[SYMBOLS_AQL_PACKET_SIZE];
 	struct symbols_aql_packet p;
 
-	if (!queue_capture_packet(l, dispatch - l->read, bytes))
-		return 0;
-	return symbols_aql_decode(bytes, sizeof(bytes), &p) == 0 ? p.kernel_object : 0;
+	if (!queue_capture_packet(l, to->dispatch - l->read, bytes) ||
+	    symbols_aql_decode(bytes, sizeof(bytes), &p) < 0)
+		return;
+	to->kernel_handle = p.kernel_object;
+	to->arguments = p.kernarg_address;
 }
 
 /* Only AQL queues have their counters copied, so only their waves get a dispatch. */
@@ -73,7 +75,7 @@ static void find_dispatch(struct queue_capture *l, const struct kfdtrap_wave_sta
 		l->lost = problem;
 	to->has_dispatch = !problem;
 	if (to->has_dispatch)
-		to->kernel_handle = kernel_of(l, to->dispatch);
+		take_packet(l, to);
 }
 
 static void fill_wave(struct wave *to, const struct save_area *a,
@@ -314,12 +316,34 @@ static void tell_late(struct wave_capture *w, size_t n_waves)
 			w->from->max_stop_ms, n_waves);
 }
 
+/* What could not be copied is not in the list: it is looked for again, where the waves say. */
+static int take_arguments(struct wave_capture *w, struct target_waves *ret)
+{
+	ret->arguments = rpc_arena_array(w->arena, w->n_arguments, sizeof(*ret->arguments));
+	if (!ret->arguments)
+		return -ENOMEM;
+	for (size_t i = 0; i < w->n_arguments; i++) {
+		const struct argument_copy *copy = &w->arguments[i];
+
+		if (!copy->got)
+			continue;
+		ret->arguments[ret->n_arguments++] = (struct target_arguments){
+			.gpu_id = copy->capture->queue->gpu_id,
+			.queue_id = copy->capture->queue->queue_id,
+			.dispatch = copy->dispatch,
+			.bytes = w->argument_bytes + i * ARGUMENT_COPY_BYTES,
+			.size = ARGUMENT_COPY_BYTES,
+		};
+	}
+	return 0;
+}
+
 int wave_capture_decode(struct wave_capture *w, struct target_waves *ret)
 {
 	size_t n_late = 0;
 
 	ret->waves = rpc_arena_array(w->arena, w->n_hot, sizeof(*ret->waves));
-	if (!ret->waves)
+	if (!ret->waves || take_arguments(w, ret) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < w->n_captures; i++)
 		tell_look(w, &w->captures[i]);

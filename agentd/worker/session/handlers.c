@@ -117,10 +117,10 @@ static int check_snapshot(const struct session *s, const struct rpc_gpu_snapshot
 		return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, 0, NULL,
 				     "ask the owner of the process or an administrator",
 				     "you may look at the process, but store no record of it");
-	if ((o->each_wave || o->registers) && !o->waves)
+	if ((o->each_wave || o->registers || o->all_arguments) && !o->waves)
 		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
 				     "params.%s: not together with queues_only",
-				     o->each_wave ? "waves" : "registers");
+				     o->each_wave ? "waves" : o->registers ? "registers" : "arguments");
 	return check_select(p, err);
 }
 
@@ -145,6 +145,7 @@ static int do_snapshot(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 		.each_wave = params->has_waves && params->waves,
 		.select = params->has_select ? &params->select : NULL,
 		.registers = params->has_registers && params->registers,
+		.all_arguments = params->has_arguments && params->arguments,
 		.holder_uid = s->call.flags & IPC_FLAG_HOLDER ? &s->call.holder_uid : NULL,
 	};
 	struct snapshot seen;

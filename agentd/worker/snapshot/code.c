@@ -9,6 +9,7 @@
 #include "agentd/worker/target/target.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "values/arguments.h"
 
 /* The first bytes of an object have its ELF header, program headers and, mostly, build-id. */
 #define HEAD_BYTES 4096u
@@ -389,6 +390,13 @@ int code_kernel_around(struct code_set *s, uint64_t address, struct code_symbol 
 	if (r == 0)
 		r = symbols_image_kernel_of(s->image, symbol.raw, &symbol);
 	return r < 0 ? r : export_symbol(s, &symbol, ret);
+}
+
+int code_arguments(struct code_set *s, uint64_t handle, bool hidden, struct values_arguments *ret)
+{
+	int r = enter(s, handle);
+
+	return r < 0 ? r : values_arguments_find(s->image, handle - s->current->bias, hidden, ret);
 }
 
 size_t code_missing(const struct code_set *s, bool all, const char *ret[CODE_MISSING_MAX])

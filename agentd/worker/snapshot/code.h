@@ -89,6 +89,15 @@ int code_kernel(struct code_set *s, uint64_t handle, struct code_symbol *ret);
  */
 int code_kernel_around(struct code_set *s, uint64_t address, struct code_symbol *ret);
 
+struct values_arguments;
+/**
+ * List the arguments of a kernel, by its name in a dispatch.
+ * @param hidden  Also those that the compiler has added.
+ * @param ret     Zeroed; release with values_arguments_deinit() in any case.
+ * @return 0, -ENOENT, -EBADMSG (what the object says of them is broken), -ENOMEM.
+ */
+int code_arguments(struct code_set *s, uint64_t handle, bool hidden, struct values_arguments *ret);
+
 /** Most sentences of code_missing(). */
 #define CODE_MISSING_MAX 20
 /**

@@ -7,6 +7,7 @@
 #include <sys/utsname.h>
 
 #include "agentd/worker/process/facts.h"
+#include "agentd/worker/snapshot/arguments.h"
 #include "agentd/worker/snapshot/convert.h"
 #include "agentd/worker/snapshot/exited.h"
 #include "agentd/worker/snapshot/locations.h"
@@ -133,10 +134,13 @@ static int list_chosen(struct rpc_arena *a, const struct target_waves *w, const 
 }
 
 /* Fill in the groups, and the waves themselves and registers if they were asked for. */
-static int fill_waves(struct rpc_arena *a, const struct target_waves *w,
-		      const struct snapshot_options *o, const struct locations *places,
+static int fill_waves(struct code_set *code, const struct snapshot *s, const struct snapshot_options *o,
+		      const struct locations *places, struct arguments_missing *missing,
 		      struct rpc_gpu_snapshot_result *ret)
 {
+	const struct target_waves *w = &s->waves;
+	const struct arguments_from from = { w, s->queues, s->n_queues, o->all_arguments };
+	struct rpc_arena *a = code->arena;
 	auto_free struct group *groups = NULL;
 	auto_free uint32_t *group_of = NULL;
 	struct group *kept;
@@ -152,6 +156,9 @@ static int fill_waves(struct rpc_arena *a, const struct target_waves *w,
 	ret->groups = waves_convert_groups(a, w->waves, kept, ret->n_groups, places);
 	if (!ret->groups)
 		return -ENOMEM;
+	r = arguments_fill(code, &from, groups, ret->groups, ret->n_groups, missing);
+	if (r < 0)
+		return r;
 	r = queue_waves_fill(a, w->waves, group_of, w->n_waves, ret->groups, ret->n_groups, ret->queues,
 			     ret->n_queues);
 	if (r < 0)
@@ -200,7 +207,8 @@ static int look_at_waves(struct target *t, struct rpc_arena *a, const struct sna
 						.queues = s->queues,
 						.n_queues = s->n_queues,
 						.max_stop_ms = max_stop_ms,
-						.registers = o->registers };
+						.registers = o->registers,
+						.all_arguments = o->all_arguments };
 
 	if (t->ops->waves)
 		return t->ops->waves(t, &from, a, &s->waves, err);
@@ -270,8 +278,9 @@ static int fill_places(struct target *t, struct rpc_arena *a, const struct snaps
 		       struct rpc_gpu_snapshot_result *ret)
 {
 	const char *texts[CODE_MISSING_MAX];
+	struct arguments_missing arguments = { .n = 0 };
 	struct locations places = { 0 };
-	struct code_set code = { 0 };
+	struct code_set code = { .target = t, .arena = a };
 	bool unknown = false;
 	size_t n = 0;
 	int r = 0;
@@ -282,7 +291,7 @@ static int fill_places(struct target *t, struct rpc_arena *a, const struct snaps
 	if (r == 0)
 		r = locations_find(&code, s->waves.waves, s->waves.n_waves, &places);
 	if (r == 0)
-		r = fill_waves(a, &s->waves, o, &places, ret);
+		r = fill_waves(&code, s, o, &places, &arguments, ret);
 	if (r == 0)
 		r = exited_convert(&code, s->waves.exited, s->waves.n_exited, &ret->exited,
 				   &ret->n_exited, &unknown);
@@ -291,6 +300,8 @@ static int fill_places(struct target *t, struct rpc_arena *a, const struct snaps
 		n = code_missing(&code, places.n_unknown > 0 || unknown, texts);
 	for (size_t i = 0; i < n; i++)
 		add_missing(m, texts[i]);
+	for (size_t i = 0; i < arguments.n; i++)
+		add_missing(m, arguments.list[i]);
 	if (places.cut)
 		add_missing(m,
 			    "code objects: names of functions and files are too long to show all");
@@ -332,7 +343,7 @@ static int fill_missing(struct target *t, struct rpc_arena *a, const struct snap
 {
 	struct missing m = { .arena = a,
 			     .capacity = s->n_devices + 2 * s->n_queues + 3 + s->waves.n_missing +
-					 CODE_MISSING_MAX + (t->origin ? t->origin->n_missing : 0) };
+					 CODE_MISSING_MAX + ARGUMENTS_MISSING_MAX + (t->origin ? t->origin->n_missing : 0) };
 	int r = 0;
 
 	m.list = rpc_arena_array(a, m.capacity, sizeof(*m.list));

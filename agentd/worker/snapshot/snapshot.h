@@ -15,6 +15,7 @@ struct snapshot_options {
 	bool each_wave; /**< List the waves besides the groups. */
 	const struct rpc_wave_select *select; /**< The waves to list; NULL: all. */
 	bool registers; /**< Show the registers of the groups' representatives. */
+	bool all_arguments; /**< Show those of all kernels, and hidden ones. */
 	bool no_stop;	 /**< Waves are wanted, but nothing may be stopped: only say so. */
 	uint32_t look_up_ms; /**< Time to look up kernels and source lines. */
 	const uint32_t *holder_uid; /**< The user who holds the writer lease; NULL: nobody does. */

@@ -48,6 +48,7 @@ struct target_waves_from {
 	size_t n_queues;
 	uint32_t max_stop_ms;
 	bool registers; /**< Of one wave at each place, too. */
+	bool all_arguments; /**< Of all dispatches, not only of the first few. */
 };
 
 /** What a look at the waves meant for one queue. */
@@ -58,6 +59,15 @@ struct target_queue_stop {
 	enum rpc_not_stopped not_stopped;
 };
 
+/** What was passed to a dispatch, copied while its waves stood still. */
+struct target_arguments {
+	uint32_t gpu_id, queue_id;
+	uint64_t dispatch;
+	/** From the first argument on, perhaps not all; NULL: they cannot be read. */
+	const uint8_t *bytes;
+	uint32_t size;
+};
+
 struct target_waves {
 	struct wave *waves; /**< Those of a queue and die together, workgroup by workgroup. */
 	size_t n_waves;
@@ -65,6 +75,9 @@ struct target_waves {
 	size_t n_exited;
 	struct rpc_wave_registers *registers; /**< Of some, the first at each place among them. */
 	size_t n_registers;
+	/** Of some dispatches.  Those of others may still be where the waves say. */
+	struct target_arguments *arguments;
+	size_t n_arguments;
 	const char **missing; /**< What could not be read, and why. */
 	size_t n_missing;
 	struct target_queue_stop *stops; /**< Of each of target_waves_from.queues; NULL: none. */

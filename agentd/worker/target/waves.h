@@ -26,6 +26,8 @@ struct wave {
 	uint64_t dispatch;
 	/** The name of the kernel in the wave's dispatch (code_kernel()); 0: not known. */
 	uint64_t kernel_handle;
+	/** AMD: the address of the arguments of its dispatch; 0: not known. */
+	uint64_t arguments;
 	uint32_t site, place, kernel; /**< Set by locations_find(); see struct locations. */
 	uint32_t gpu_id, queue_id;
 	uint32_t unit;	 /**< Compute die or streaming multiprocessor. */

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "tests/lib/passed.h"
 
 /* Bytes of the largest script file. */
 #define TEXT_MAX (1 << 20)
@@ -289,6 +290,28 @@ static int grid_warps(struct sim_process *p, const struct args *a, uint64_t id)
 	return 0;
 }
 
+/* Lay out what a kernel is launched with, where its cubin says. */
+static int grid_params(struct sim_process *p, const struct args *a, struct sim_grid *g)
+{
+	static uint8_t bytes[PASSED_MAX];
+	const char *text = arg_value(a, "args");
+	size_t size = 0;
+	int r = text ? passed_encode(text, bytes, &size) : 0;
+
+	if (r || !text)
+		return r;
+	if (size > g->function->params_size)
+		return -E2BIG;
+	g->params = calloc(1, sizeof(*g->params) + g->function->params_size);
+	if (!g->params)
+		return -ENOMEM;
+	*g->params = (struct sim_params){ .next = p->params, .address = g->function->params_at,
+					  .size = g->function->params_size };
+	memcpy(g->params->bytes, bytes, size);
+	p->params = g->params;
+	return 0;
+}
+
 static int cmd_launch(struct sim_process *p, const struct args *a)
 {
 	struct sim_grid g = { .grid = { 1, 1, 1 }, .block = { 32, 1, 1 } };
@@ -302,7 +325,9 @@ static int cmd_launch(struct sim_process *p, const struct args *a)
 	g.context = g.module->context;
 	if (grid_keys(p, a, &g) || arg_key(a, "at", 0, SIM_SMS_MAX, &sm))
 		return -EINVAL;
-	r = sim_grid_launch(p, &g, (uint32_t)sm, &id);
+	r = grid_params(p, a, &g);
+	if (!r)
+		r = sim_grid_launch(p, &g, (uint32_t)sm, &id);
 	if (!r)
 		r = grid_warps(p, a, id);
 	if (!r)
@@ -336,6 +361,7 @@ static const struct command place_commands[] = {
 	  "FUNCTION [device=N] [grid=X,Y,Z] [block=] [cluster=] [tid=] [shared=] [at=SM] [pc=] "
 	  "[idle=]\n"
 	  "             [active=MASK] [spread=N] [progress=N] [loop=BYTES] [repeat=MS]\n"
+	  "             [args=p:ADDRESS,i:N,f:N,...]\n"
 	  "             [parent=] [type=system] [origin=gpu]" },
 	{ "finish", cmd_finish, "GRID" },
 	{ "nothing", cmd_nothing, "" },

@@ -20,6 +20,7 @@
  */
 #define INFO_SIZED     4
 #define INFO_REGCOUNT  0x2f /* Its value: symbol, registers. */
+#define INFO_PARAMS    0x0a /* Its value: symbol, then place and bytes of 16 bits each. */
 #define SECTIONS_MAX   4096
 #define CODE_ALIGNMENT 256
 
@@ -153,7 +154,17 @@ static void set_registers(struct sim_module *m, uint32_t symbol, uint32_t n)
 			m->functions[i].registers = n;
 }
 
-/* Read the attributes of functions: how many registers they use. */
+/* Note where the function that is in a section has its parameters. */
+static void set_params(struct sim_module *m, uint32_t section, uint32_t packed)
+{
+	for (size_t i = 0; i < m->n_functions; i++)
+		if (m->functions[i].section == section && m->functions[i].entry) {
+			m->functions[i].params_at = packed & 0xffff;
+			m->functions[i].params_size = packed >> 16;
+		}
+}
+
+/* Read the attributes of functions: how many registers they use, and their parameters. */
 static void info_read(const struct cubin *c, const Elf64_Shdr *info, struct sim_module *m)
 {
 	const uint8_t *bytes = c->image + info->sh_offset;
@@ -171,6 +182,11 @@ static void info_read(const struct cubin *c, const Elf64_Shdr *info, struct sim_
 		if (size == sizeof(value) && bytes[at + 1] == INFO_REGCOUNT) {
 			memcpy(value, bytes + at + 4, sizeof(value));
 			set_registers(m, value[0], value[1]);
+		}
+		/* A section that is about one function has the number of its code in sh_info. */
+		if (size == sizeof(value) && bytes[at + 1] == INFO_PARAMS) {
+			memcpy(value, bytes + at + 4, sizeof(value));
+			set_params(m, info->sh_info, value[1]);
 		}
 		at += 4 + size;
 	}

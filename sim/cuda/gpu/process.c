@@ -58,6 +58,12 @@ void sim_process_destroy(struct sim_process *p)
 	sim_modules_free(p);
 	FREE_LIST(p->grids);
 	sim_regions_free(p);
+	while (p->params) {
+		struct sim_params *next = p->params->next;
+
+		free(p->params);
+		p->params = next;
+	}
 	FREE_LIST(p->planted);
 	FREE_LIST(p->stacks);
 	FREE_LIST(p->breakpoints);

@@ -48,6 +48,7 @@ struct sim_function {
 	uint64_t handle, address, size, file_offset;
 	uint32_t section, symbol; /**< Numbers in its ELF file. */
 	uint32_t registers;
+	uint32_t params_at, params_size; /**< Place of its parameters in their space. */
 	bool entry; /**< May be launched. */
 };
 
@@ -70,6 +71,13 @@ struct sim_context {
 	uint32_t dev, tid;
 };
 
+/** What a kernel was launched with; it stays as long as the process. */
+struct sim_params {
+	struct sim_params *next;
+	uint64_t address, size; /**< In the parameter space. */
+	uint8_t bytes[];
+};
+
 /** A launched kernel. */
 struct sim_grid {
 	struct sim_grid *next;
@@ -79,6 +87,7 @@ struct sim_grid {
 	uint32_t dev, tid;
 	struct sim_dim grid, block, cluster;
 	uint32_t shared, type, origin, status;
+	struct sim_params *params; /**< NULL: none were given. */
 	uint64_t progress; /**< Instructions per millisecond of running; 0: spins in place. */
 	uint64_t repeat_ns; /**< Running time after which it ends and is launched anew; 0: never. */
 	uint64_t ran_ns;    /**< Running time, up to when its GPU was suspended last. */
@@ -237,6 +246,7 @@ struct sim_process {
 	struct sim_module *modules;
 	struct sim_grid *grids;
 	struct sim_region *regions;
+	struct sim_params *params;
 	struct sim_planted *planted;
 	struct sim_stack *stacks;
 	struct sim_breakpoint *breakpoints;
