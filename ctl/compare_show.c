@@ -26,9 +26,10 @@ static void print_verdicts(struct ctl *c, const struct rpc_comparison *cmp)
 }
 
 static int print_text(struct ctl *c, const struct rpc_comparison *cmp,
-		      const struct rpc_gpu_snapshot_result *after, bool queues_only)
+		      const struct rpc_gpu_snapshot_result *after, bool queues_only, bool arguments)
 {
-	const struct snapshot_page page = { .snapshot = after, .comparison = cmp, .queues_only = queues_only };
+	const struct snapshot_page page = { .snapshot = after, .comparison = cmp, .queues_only = queues_only,
+					    .arguments = arguments };
 	int r = snapshot_show(c, &page);
 
 	if (r == 0 && c->verbose)
@@ -45,9 +46,9 @@ static int print_json(struct ctl *c, const struct rpc_comparison *cmp)
 }
 
 int compare_show(struct ctl *c, const struct rpc_comparison *cmp,
-		 const struct rpc_gpu_snapshot_result *after, bool queues_only)
+		 const struct rpc_gpu_snapshot_result *after, bool queues_only, bool arguments)
 {
-	int r = ctl_is_json(c) ? print_json(c, cmp) : print_text(c, cmp, after, queues_only);
+	int r = ctl_is_json(c) ? print_json(c, cmp) : print_text(c, cmp, after, queues_only, arguments);
 
 	if (r < 0)
 		return r;

@@ -18,10 +18,11 @@ struct rpc_gpu_snapshot_result;
  * Append a comparison to the output.
  * @param after        The later snapshot.
  * @param queues_only  Nobody looked at the waves.
+ * @param arguments    As in struct snapshot_page.
  * @return exit status: 0, CTL_EXIT_NO_PROGRESS, CTL_EXIT_PARTIAL (the verdict is unknown);
  *         negative with ctl.err.
  */
 int compare_show(struct ctl *c, const struct rpc_comparison *cmp,
-		 const struct rpc_gpu_snapshot_result *after, bool queues_only);
+		 const struct rpc_gpu_snapshot_result *after, bool queues_only, bool arguments);
 
 #endif /* CTL_COMPARE_SHOW_H */

@@ -257,18 +257,19 @@ static const uint32_t *only_gpu(const struct group_rows *rows)
 	return rows->n ? &rows->list[0].group->gpu_id : NULL;
 }
 
-static void add_row(struct rpc_arena *a, const struct group_row *row, const char *gpu, bool verbose,
-		    struct table *t)
+static void add_row(struct rpc_arena *a, const struct group_row *row, const char *gpu,
+		    const struct group_rows_view *view, struct table *t)
 {
 	const struct rpc_group *g = row->group;
-	enum color_style style = stop_reason_is_faulting(g) ? COLOR_BAD : COLOR_PLAIN;
+	bool faulting = stop_reason_is_faulting(g), verbose = view->verbose;
+	enum color_style style = faulting ? COLOR_BAD : COLOR_PLAIN;
 
 	table_u64_if(t, row->number, row->number);
 	table_str(t, row->waves);
 	table_str(t, lanes(a, g, verbose));
 	table_str(t, gpu);
 	table_str(t, code_text_kernel(a, g->has_kernel ? &g->kernel : NULL));
-	table_str(t, place_where(a, g));
+	table_str(t, faulting || view->arguments ? place_where_arguments(a, g) : place_where(a, g));
 	table_style(t, style, row->state);
 	if (verbose) {
 		table_str(t, workgroups(a, g));
@@ -290,6 +291,6 @@ int group_rows_table(struct rpc_arena *a, const struct group_rows *rows,
 	for (size_t i = 0; i < rows->n; i++)
 		add_row(a, &rows->list[i],
 			label ? label : gpu_names_text(view->gpus, a, rows->list[i].group->gpu_id),
-			view->verbose, ret);
+			view, ret);
 	return rpc_arena_error(a);
 }

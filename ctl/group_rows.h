@@ -50,6 +50,7 @@ int group_rows_of_comparison(struct rpc_arena *a, const struct rpc_gpu_snapshot_
 struct group_rows_view {
 	enum rpc_vendor vendor;
 	const struct gpu_names *gpus;
+	bool arguments; /**< Those of all kernels, not of faulted ones alone. */
 	bool verbose; /**< With the median of active lanes, workgroups, and the name of a wave. */
 	bool legend;  /**< As in struct table_form. */
 };

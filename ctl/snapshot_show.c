@@ -285,7 +285,8 @@ static void note_gpus(struct ctl *c, const struct group_rows *rows, struct table
 
 int snapshot_show_groups(struct ctl *c, const struct snapshot_page *page, const struct group_rows *rows)
 {
-	const struct group_rows_view view = { c->vendor, &c->gpus, c->verbose, c->output.legend };
+	const struct group_rows_view view = { c->vendor, &c->gpus, c->verbose || page->arguments,
+					      c->verbose, c->output.legend };
 	auto_table struct table t = { 0 };
 	int r;
 

@@ -22,6 +22,7 @@ struct snapshot_page {
 	const struct rpc_comparison *comparison; /**< NULL where there is one. */
 	const uint64_t *still_us; /**< As in struct headline_input. */
 	bool queues_only;	  /**< Nobody looked at the waves. */
+	bool arguments;		  /**< Those of all kernels, not of faulted ones alone. */
 	bool advise;		  /**< Name --again, where that tells more. */
 	const struct rpc_wave_registers *faulted; /**< As in struct headline_input. */
 	uint64_t faulted_stopped_us; /**< How long queues stood still to read that. */

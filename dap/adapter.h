@@ -91,6 +91,7 @@ struct dap_snapshot {
 enum dap_scope {
 	DAP_SCOPE_NONE,
 	DAP_SCOPE_FRAME, /**< The index is the level in the chain of frames. */
+	DAP_SCOPE_ARGUMENTS, /**< Of the kernel. */
 	DAP_SCOPE_WAVE,
 	DAP_SCOPE_SCALAR,
 	DAP_SCOPE_VECTOR,
@@ -467,6 +468,8 @@ void dap_registers_forget(struct dap *d);
 
 /** Handler of `variables`: what a scope, or something in it, holds. */
 int dap_variables(struct dap *d, const struct dap_request *q, struct dap_answer *ret);
+/** Append what a group's kernel was launched with: `(table=0x0, n=160)`. */
+void dap_put_arguments(struct out *o, const struct rpc_group *g);
 
 /* memory.c */
 

@@ -335,6 +335,35 @@ static void put_source(const struct dap *d, struct out *o, const struct rpc_fram
 		     line && f->has_column && f->column ? f->column - !d->columns_from : 0);
 }
 
+/* The length of a name without the parameters that end it. */
+static size_t kernel_name_length(const char *name)
+{
+	size_t n = strlen(name), at = n;
+	int depth = 0;
+
+	while (n && name[n - 1] == ')' && at--) {
+		depth += name[at] == ')';
+		depth -= name[at] == '(';
+		if (!depth)
+			return at ? at : n;
+	}
+	return n;
+}
+
+/* Is the function of a frame the group's kernel?  Symbols of AMD's kernels end in `.kd`. */
+static bool is_kernel(const struct rpc_group *g, const struct rpc_frame *f, const char *name)
+{
+	const char *raw = f ? f->raw ? f->raw : f->function : NULL;
+	size_t n = raw ? strlen(raw) : 0;
+
+	if (!g->has_kernel)
+		return false;
+	if (g->kernel.name && !strcmp(name, g->kernel.name))
+		return true;
+	return n && g->kernel.raw && !strncmp(raw, g->kernel.raw, n) &&
+	       (!g->kernel.raw[n] || !strcmp(g->kernel.raw + n, ".kd"));
+}
+
 /*
  * How many frames a thread has: the inline chain where the wave stands, then that of each call
  * which led there.
@@ -367,6 +396,16 @@ static const struct rpc_frame *frame_at(const struct rpc_group *g, size_t level,
 	return level < n ? &frames[level] : NULL;
 }
 
+/* The name of the outermost frame: the kernel, as it was launched. */
+static const char *with_arguments(struct rpc_arena *a, const struct rpc_group *g, const char *function)
+{
+	auto_out struct out o = { 0 };
+
+	out_bytes(&o, function, kernel_name_length(function));
+	dap_put_arguments(&o, g);
+	return out_error(&o) ? function : rpc_arena_strdup(a, o.data);
+}
+
 static void put_frame(struct dap *d, struct out *o, uint32_t thread, size_t level)
 {
 	const struct dap_ref of = { .thread = thread, .refs = &d->refs };
@@ -378,6 +417,9 @@ static void put_frame(struct dap *d, struct out *o, uint32_t thread, size_t leve
 			   g->has_kernel && pc == t->pc ? g->kernel.name :
 							  NULL;
 
+	/* Only the kernel's own frame: a stack may be cut, or its outermost function unknown. */
+	if (name && g->has_arguments && level + 1 == count_frames(g) && is_kernel(g, f, name))
+		name = with_arguments(&d->arena, g, name);
 	if (!name)
 		name = rpc_arena_printf(&d->arena, "0x%" PRIx64, pc);
 	out_json_fmt(o, ",{'id':%u,'name':%s",
@@ -429,6 +471,7 @@ int dap_scopes(struct dap *d, const struct dap_request *q, struct dap_answer *re
 		enum dap_scope scope;
 		bool expensive;
 	} scopes[] = {
+		{ "Arguments", "arguments", DAP_SCOPE_ARGUMENTS, false },
 		{ "Wave", "locals", DAP_SCOPE_WAVE, false },
 		{ "Scalar registers", "registers", DAP_SCOPE_SCALAR, true },
 		{ "Vector registers", "registers", DAP_SCOPE_VECTOR, true },
@@ -445,6 +488,9 @@ int dap_scopes(struct dap *d, const struct dap_request *q, struct dap_answer *re
 		return r;
 	out_json_fmt(&ret->body, "{'scopes':[");
 	for (size_t i = 0; i < ARRAY_SIZE(scopes); i++) {
+		if (scopes[i].scope == DAP_SCOPE_ARGUMENTS &&
+		    !frame.snap->threads[frame.thread].place->has_arguments)
+			continue;
 		out_json_fmt(&ret->body, ",{'name':%s", scopes[i].name);
 		if (scopes[i].hint)
 			out_json_fmt(&ret->body, ",'presentationHint':%s", scopes[i].hint);

@@ -13,6 +13,8 @@
 /* Bytes of LDS in a chunk, and in a row of it. */
 #define LDS_CHUNK 1024u
 #define LDS_ROW	  16u
+/* Most arguments in the name of a frame. */
+#define ARGUMENTS_IN_NAME 16u
 
 /* Which of a scope's variables are wanted, and how many were seen. */
 struct page {
@@ -43,6 +45,20 @@ static void put_full(struct page *p, const char *name, const char *value, const 
 	if (memory)
 		out_json_fmt(o, ",'memoryReference':%s", memory);
 	out_char(o, '}');
+}
+
+/* Append a variable that can never be set. */
+static void put_read_only(struct page *p, const char *name, const char *value, const char *type)
+{
+	uint64_t at = p->at++;
+	struct out *o = p->o;
+
+	if (at < p->start || (p->count && at - p->start >= p->count))
+		return;
+	out_json_fmt(o, ",{'name':%s,'value':%s", name, value);
+	if (type && p->d->client_type)
+		out_json_fmt(o, ",'type':%s", type);
+	out_json_fmt(o, ",'variablesReference':0,'presentationHint':{'attributes':['readOnly']}}");
 }
 
 /* Append a variable that is a text. */
@@ -79,6 +95,47 @@ static void put_scalars(struct page *p, const struct rpc_scalar_register *list, 
 		put_full(p, list[i].name, value, list[i].bits == 64 ? "u64" : "u32", 0,
 			 list[i].bits == 64 ? value : NULL);
 	}
+}
+
+/* ------------------------------------------------------------------ arguments ---------------- */
+
+/* The value, or why it is not known. */
+static const char *value_text(struct rpc_arena *a, const struct rpc_argument *v)
+{
+	const char *state = rpc_enum_name(&rpc_value_state_enum, v->state);
+
+	return v->value ? v->value : rpc_arena_printf(a, "<%s>", state ? state : "unknown");
+}
+
+void dap_put_arguments(struct out *o, const struct rpc_group *g)
+{
+	out_char(o, '(');
+	for (size_t i = 0; i < g->n_arguments && i < ARGUMENTS_IN_NAME; i++) {
+		const struct rpc_argument *v = &g->arguments[i];
+		const char *state = rpc_enum_name(&rpc_value_state_enum, v->state);
+
+		out_fmt(o, "%s%s=", i ? ", " : "", v->name);
+		if (v->value)
+			out_str(o, v->value);
+		else
+			out_fmt(o, "<%s>", state ? state : "unknown");
+	}
+	out_str(o, g->n_arguments > ARGUMENTS_IN_NAME ? ", ...)" : ")");
+}
+
+/* What the kernel was launched with: the program may have changed it, but nobody can now. */
+static int arguments(struct page *p, const struct dap_ref *ref, struct agent_err *err)
+{
+	const struct rpc_group *g = ref->snap->threads[ref->thread].place;
+
+	(void)err;
+	for (size_t i = 0; i < g->n_arguments; i++) {
+		const struct rpc_argument *v = &g->arguments[i];
+		const char *value = value_text(&p->d->arena, v);
+
+		put_read_only(p, v->name, value ? value : "", v->type);
+	}
+	return 0;
 }
 
 /* ------------------------------------------------------------------ wave --------------------- */
@@ -345,6 +402,7 @@ int dap_variables(struct dap *d, const struct dap_request *q, struct dap_answer 
 {
 	static int (*const open[])(struct page *, const struct dap_ref *, struct agent_err *) = {
 		[DAP_SCOPE_NONE] = unknown,	     [DAP_SCOPE_FRAME] = unknown,
+		[DAP_SCOPE_ARGUMENTS] = arguments,
 		[DAP_SCOPE_WAVE] = wave,	     [DAP_SCOPE_SCALAR] = scalar,
 		[DAP_SCOPE_VECTOR] = vector,	     [DAP_SCOPE_VECTOR_CHUNK] = chunk,
 		[DAP_SCOPE_ACC_CHUNK] = chunk,	     [DAP_SCOPE_VECTOR_LANES] = vector_lanes,

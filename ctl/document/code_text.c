@@ -14,6 +14,9 @@
 
 /* Most callers in a row. */
 #define CALLERS_SHOWN 8
+/* Most arguments of a kernel in a row, and bytes of each of their names and values. */
+#define ARGUMENTS_SHOWN 16
+#define ARGUMENT_TEXT_MAX 40
 
 /* The offset of the parameters that end a name; the end of the name when there are none. */
 static size_t parameters_at(const char *name)
@@ -70,6 +73,34 @@ const char *code_text_kernel(struct rpc_arena *a, const struct rpc_kernel *k)
 		return NULL;
 	return k->name ? code_text_name(a, k->name) :
 			 rpc_arena_printf(a, "0x%" PRIx64, k->address);
+}
+
+static void put_cut(struct out *o, const char *text)
+{
+	char cut[ARGUMENT_TEXT_MAX + 1];
+
+	str_copy(cut, sizeof(cut), text);
+	out_fmt(o, "%s%s", cut, strlen(text) > ARGUMENT_TEXT_MAX ? "..." : "");
+}
+
+void code_text_arguments(struct out *o, const struct rpc_group *g)
+{
+	if (!g->has_arguments)
+		return;
+	out_char(o, '(');
+	for (size_t i = 0; i < g->n_arguments && i < ARGUMENTS_SHOWN; i++) {
+		const struct rpc_argument *a = &g->arguments[i];
+		const char *state = rpc_enum_name(&rpc_value_state_enum, a->state);
+
+		out_str(o, i ? ", " : "");
+		put_cut(o, a->name);
+		out_char(o, '=');
+		if (a->value)
+			put_cut(o, a->value);
+		else
+			out_fmt(o, "<%s>", state ? state : "unknown");
+	}
+	out_str(o, g->n_arguments > ARGUMENTS_SHOWN ? ", ...)" : ")");
 }
 
 /* Append one location: a line or an address, then the functions from the inside out. */

@@ -27,6 +27,11 @@ const char *code_text_name(struct rpc_arena *a, const char *name);
  */
 const char *code_text_kernel(struct rpc_arena *a, const struct rpc_kernel *k);
 /**
+ * Append what a group's kernel was launched with: `(table=0x0, n=160)`; nothing where that is not
+ * known.  Long values, and arguments behind the first ones, are cut.
+ */
+void code_text_arguments(struct out *o, const struct rpc_group *g);
+/**
  * A location with what is inlined there: `file.cl:8 inner <- middle <- outer`.  The pc stands for
  * the line where that is not known.
  * @return NULL when the arena is exhausted.

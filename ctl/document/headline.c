@@ -81,10 +81,12 @@ static void put_queues(struct builder *b, const uint32_t *queues, size_t n)
 		out_fmt(&b->text, "%s%u", i ? ", " : " ", queues[i]);
 }
 
-static void put_group_place(struct builder *b, const struct rpc_group *g)
+/* @param arguments  Those of the kernel, too, where something is wrong with it. */
+static void put_group_place(struct builder *b, const struct rpc_group *g, bool arguments)
 {
-	const char *place = place_of_kernel(b->arena, g->has_kernel ? &g->kernel : NULL, g->frames,
-					    g->n_frames, g->pc);
+	const char *place = arguments ? place_of_group(b->arena, g) :
+					place_of_kernel(b->arena, g->has_kernel ? &g->kernel : NULL,
+							g->frames, g->n_frames, g->pc);
 
 	out_str(&b->text, place ? place : "?");
 }
@@ -152,7 +154,7 @@ static uint64_t waiting(const struct rpc_queue *q)
 }
 
 /* Append where the waves of a queue are, if that is known: `BEFORE spin, spin.cl:33 and 3 more places`. */
-static void put_queue_place(struct builder *b, const char *before, const struct rpc_queue *q)
+static void put_queue_place(struct builder *b, const char *before, const struct rpc_queue *q, bool arguments)
 {
 	const struct rpc_group *largest = NULL;
 	size_t n = 0;
@@ -169,12 +171,15 @@ static void put_queue_place(struct builder *b, const char *before, const struct 
 	if (!largest)
 		return;
 	out_str(&b->text, before);
-	put_group_place(b, largest);
+	put_group_place(b, largest, arguments);
 	if (n > 1)
 		out_fmt(&b->text, " and %zu more place%s", n - 1, n == 2 ? "" : "s");
 }
 
-/* Append `504 packets wait behind spin, spin.cl:33 (384 waves)`, or `504 wait ...`. */
+/*
+ * Append `504 packets wait behind spin, spin.cl:33 (384 waves)` of a queue that may be well, or
+ * `504 wait behind spin(n=160), ...` of one that hangs.
+ */
 static void put_waiting(struct builder *b, const struct rpc_queue *q, bool packets)
 {
 	uint64_t n = waiting(q);
@@ -182,7 +187,7 @@ static void put_waiting(struct builder *b, const struct rpc_queue *q, bool packe
 	out_fmt(&b->text, "%" PRIu64 "%s%s wait%s", n, packets ? " packet" : "",
 		packets && n != 1 ? "s" : "", n == 1 ? "s" : "");
 	if (q->has_waves && q->waves) {
-		put_queue_place(b, " behind ", q);
+		put_queue_place(b, " behind ", q, !packets);
 		out_str(&b->text, " (");
 		put_waves(b, q->waves);
 		out_char(&b->text, ')');
@@ -242,7 +247,7 @@ static void add_faulting_group(struct builder *b, const struct rpc_group *g)
 	out_str(&b->text, ": ");
 	put_waves(b, g->waves);
 	out_fmt(&b->text, " %s ", g->has_kernel ? "of" : "at");
-	put_group_place(b, g);
+	put_group_place(b, g, true);
 	put_lane(b, g);
 	out_str(&b->text, ", ");
 	put_gpu(b, g->gpu_id);
@@ -497,7 +502,7 @@ static void add_hung_queue(struct builder *b, size_t i, const struct rpc_queue *
 	} else {
 		put_waves(b, q->waves);
 		put_time(b, i, " at the same place for ");
-		put_queue_place(b, ": ", q);
+		put_queue_place(b, ": ", q, true);
 	}
 	end_line(b, HEADLINE_HUNG);
 }

@@ -64,6 +64,52 @@ static void put_function(struct out *o, struct rpc_arena *a, const struct rpc_fr
 		out_fmt(o, "%s%s", i ? " <- " : " ", name);
 }
 
+/* Is a function the kernel of the group? */
+static bool is_kernel(struct rpc_arena *a, const struct rpc_group *g, const char *function)
+{
+	const char *kernel = kernel_name(a, g), *name = function ? code_text_name(a, function) : NULL;
+
+	return kernel && name && !strcmp(kernel, name);
+}
+
+/* The outermost function that a stack shows; NULL: it is not known. */
+static const char *outermost(const struct rpc_group *g)
+{
+	const struct rpc_caller *last = g->n_callers ? &g->callers[g->n_callers - 1] : NULL;
+
+	if (last)
+		return last->n_frames ? last->frames[last->n_frames - 1].function : NULL;
+	return g->n_frames ? g->frames[g->n_frames - 1].function : NULL;
+}
+
+const char *place_where_arguments(struct rpc_arena *a, const struct rpc_group *g)
+{
+	const char *where = place_where(a, g), *kernel = kernel_name(a, g);
+	auto_out struct out o = { 0 };
+
+	if (!where || !kernel || !g->has_arguments)
+		return where;
+	out_str(&o, where);
+	/* What called a function that is not inlined is named already. */
+	if (!g->n_callers || !is_kernel(a, g, outermost(g)))
+		out_fmt(&o, "%s%s", strchr(where, ' ') ? " <- " : " ", kernel);
+	code_text_arguments(&o, g);
+	return out_error(&o) ? NULL : rpc_arena_strdup(a, o.data);
+}
+
+const char *place_of_group(struct rpc_arena *a, const struct rpc_group *g)
+{
+	const char *where = position(a, g), *kernel = kernel_name(a, g);
+	auto_out struct out o = { 0 };
+
+	if (!kernel || !where)
+		return where;
+	out_str(&o, kernel);
+	code_text_arguments(&o, g);
+	out_fmt(&o, ", %s", where);
+	return out_error(&o) ? NULL : rpc_arena_strdup(a, o.data);
+}
+
 const char *place_where(struct rpc_arena *a, const struct rpc_group *g)
 {
 	const char *where = position(a, g), *kernel = kernel_name(a, g);

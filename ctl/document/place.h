@@ -29,6 +29,10 @@ bool place_is_line(const struct rpc_group *g);
  * `reduce.cl:41 add <- fold`.  A function that is the kernel itself is not named again.
  */
 const char *place_where(struct rpc_arena *a, const struct rpc_group *g);
+/** The same with the kernel and its arguments at the end, where they are known. */
+const char *place_where_arguments(struct rpc_arena *a, const struct rpc_group *g);
+/** `sum(n=160), reduce.cl:41`, as place_of_kernel() but with the arguments. */
+const char *place_of_group(struct rpc_arena *a, const struct rpc_group *g);
 /** `sum, reduce.cl:41` for a sentence; the address where there is no line. */
 const char *place_of_kernel(struct rpc_arena *a, const struct rpc_kernel *kernel,
 			    const struct rpc_frame *frames, size_t n_frames, uint64_t pc);

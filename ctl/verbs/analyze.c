@@ -23,12 +23,14 @@
 #define PIECE	  ((uint32_t)768 << 10)
 #define CODE_MODE 0644
 
-static bool each_wave, registers;
+static bool each_wave, registers, arguments;
 static const char *extract;
 
 static const struct argv_option options[] = {
 	{ "waves", 0, ARGV_FLAG, &each_wave, NULL, "also one row for each wave", "warps" },
 	{ "registers", 0, ARGV_FLAG, &registers, NULL, "also the registers of each group's example" },
+	{ "arguments", 0, ARGV_FLAG, &arguments, NULL,
+	  "the arguments of all kernels, not of faulted ones alone, with those that the compiler adds" },
 	{ "extract-code", 0, ARGV_STRING, &extract, "N",
 	  "save the code object of that number as CODE-FILE" },
 	{ 0 },
@@ -143,7 +145,7 @@ static int extract_code(struct ctl *c, const char *path)
 
 static int show(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 {
-	const struct snapshot_page page = { .snapshot = s };
+	const struct snapshot_page page = { .snapshot = s, .arguments = arguments };
 	struct rpc_code_list_result l;
 	int r;
 
@@ -166,6 +168,8 @@ static int analyze(struct ctl *c)
 		.waves = each_wave,
 		.has_registers = registers,
 		.registers = registers,
+		.has_arguments = arguments,
+		.arguments = arguments,
 	};
 	struct rpc_gpu_snapshot_result s;
 	int r = ctl_called(c, rpc_client_gpu_snapshot(c->client, &p, &c->arena, &s, &c->err));
@@ -197,7 +201,8 @@ static int show_saved(struct ctl *c, const char *path)
 		r = merge_print(&c->arena, &c->output.text, &d.snapshot, &form);
 		r = r < 0 ? ctl_fail(c, -r, "writing the tree") : 0;
 	} else {
-		r = snapshot_show(c, &(struct snapshot_page){ .snapshot = &d.snapshot });
+		r = snapshot_show(c, &(struct snapshot_page){ .snapshot = &d.snapshot,
+								 .arguments = arguments });
 	}
 	return r < 0 ? r : ctl_status(d.snapshot.complete, d.snapshot.budget_exceeded);
 }

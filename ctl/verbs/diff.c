@@ -47,7 +47,7 @@ static int compare(struct ctl *c, const struct document *before, const struct do
 		return ctl_fail(c, -r, "comparing");
 	cmp.before.file = before->name;
 	cmp.after.file = after->name;
-	return compare_show(c, &cmp, &after->snapshot, false);
+	return compare_show(c, &cmp, &after->snapshot, false, false);
 }
 
 static int run(struct ctl *c, int argc, char **argv)

@@ -16,12 +16,14 @@
 
 #define AGAIN_MAX_MS	 3600000
 
-static bool each_wave, queues_only, registers, record, any_progress;
+static bool each_wave, queues_only, registers, arguments, record, any_progress;
 static const char *again;
 
 static const struct argv_option options[] = {
 	{ "waves", 0, ARGV_FLAG, &each_wave, NULL, "also one row for each wave", "warps" },
 	{ "registers", 0, ARGV_FLAG, &registers, NULL, "also the registers of each group's example" },
+	{ "arguments", 0, ARGV_FLAG, &arguments, NULL,
+	  "the arguments of all kernels, not of faulted ones alone, with those that the compiler adds" },
 	{ "queues-only", 0, ARGV_FLAG, &queues_only, NULL, "do not stop queues to see their waves" },
 	{ "record", 0, ARGV_FLAG, &record, NULL, "also let the agent keep it, for `cores`" },
 	{ "again", 0, ARGV_STRING, &again, "MS",
@@ -53,7 +55,7 @@ static int take_one(struct ctl *c, const struct rpc_gpu_snapshot_params *p)
 {
 	struct rpc_gpu_snapshot_result result;
 	const struct snapshot_page page = { .snapshot = &result, .queues_only = queues_only,
-					    .advise = true };
+					    .arguments = arguments, .advise = true };
 	int r = take(c, p, &result);
 
 	if (r == 0)
@@ -80,7 +82,7 @@ static int compare(struct ctl *c, const struct rpc_gpu_snapshot_result *before,
 		return ctl_fail(c, -r, "comparing");
 	if (ctl_is_json(c))
 		cmp.snapshot = snapshot_text(c, after);
-	return compare_show(c, &cmp, after, queues_only);
+	return compare_show(c, &cmp, after, queues_only, arguments);
 }
 
 static int take_two(struct ctl *c, const struct rpc_gpu_snapshot_params *p, uint32_t pause_ms)
@@ -111,6 +113,8 @@ static int run(struct ctl *c, int argc, char **argv)
 		.waves = each_wave,
 		.has_registers = registers,
 		.registers = registers,
+		.has_arguments = arguments,
+		.arguments = arguments,
 		.has_record = record,
 		.record = record,
 		.has_queues_only = queues_only,
@@ -129,6 +133,8 @@ static int run(struct ctl *c, int argc, char **argv)
 		return ctl_usage(c, "--any-progress needs --again");
 	if (registers && queues_only)
 		return ctl_usage(c, "--registers and --queues-only exclude each other");
+	if (arguments && queues_only)
+		return ctl_usage(c, "--arguments and --queues-only exclude each other");
 	if (again)
 		r = args_ms(c, "--again", again, AGAIN_MAX_MS, &pause_ms);
 	c->arena.limit = REPLY_MEMORY_MAX;

@@ -31,17 +31,17 @@ void cuda_arguments_prepare(struct target_cuda *c)
 		cuda_code_look(c, &c->modules[i]);
 }
 
-static const struct values_kernel *find_kernel(struct target_cuda *c, uint32_t dev, uint64_t module,
-					     uint64_t entry)
+const struct values_kernel *cuda_arguments_of(struct target_cuda *c, uint32_t dev,
+					      const struct cudbgshim_grid *g)
 {
 	for (size_t i = 0; i < c->n_modules; i++) {
 		struct cuda_module *m = &c->modules[i];
 		const struct values_kernel *k;
 
-		if (m->dev != dev || m->module != module)
+		if (m->dev != dev || m->module != g->module)
 			continue;
 		cuda_code_look(c, m);
-		k = values_kernels_at(&m->kernels, entry);
+		k = values_kernels_at(&m->kernels, g->entry);
 		if (k)
 			return k;
 	}
@@ -49,8 +49,8 @@ static const struct values_kernel *find_kernel(struct target_cuda *c, uint32_t d
 }
 
 /* The driver shows them as a space of their own, or else as part of constant bank 0. */
-static bool read_parameters(struct target_cuda *c, const struct cudbgshim_place *at, uint64_t grid,
-			    const struct values_kernel *k, uint8_t *buf)
+bool cuda_arguments_read(struct target_cuda *c, const struct cudbgshim_place *at, uint64_t grid,
+			 const struct values_kernel *k, uint8_t *buf)
 {
 	uint64_t bank;
 	uint32_t size;
@@ -85,13 +85,13 @@ static void copy(struct copying *y, const struct wave *w)
 	y->late = y->late || clock_now_ns() >= y->deadline_ns;
 	if (y->late || cudbgshim_get_grid(y->c->shim, w->gpu_id, w->dispatch, &grid) < 0)
 		return;
-	k = find_kernel(y->c, w->gpu_id, grid.module, w->kernel_handle);
+	k = cuda_arguments_of(y->c, w->gpu_id, &grid);
 	buf = k ? rpc_arena_array(y->a, k->size, 1) : NULL;
 	if (!buf)
 		return;
 	*to = (struct target_arguments){ .gpu_id = w->gpu_id, .queue_id = w->queue_id, .dispatch = w->dispatch };
 	ret->n_arguments++;
-	if (!read_parameters(y->c, &at, w->dispatch, k, buf))
+	if (!cuda_arguments_read(y->c, &at, w->dispatch, k, buf))
 		return;
 	to->bytes = buf;
 	to->size = k->size;

@@ -173,6 +173,19 @@ static void fill_grid(struct cuda_core *k, uint32_t device, const struct cudbgsh
 	to->status = status;
 }
 
+/* The parameters alone, where the image of the kernel says which they are. */
+static void add_params(struct cuda_core *k, const struct cudbgshim_place *at,
+		       const struct cudbgshim_grid *g, struct cudacore_grid *to)
+{
+	const struct values_kernel *kernel = cuda_arguments_of(k->c, at->dev, g);
+	uint8_t *bytes = kernel ? cuda_core_copy(k, kernel->size) : NULL;
+
+	if (!bytes || !cuda_arguments_read(k->c, at, g->id, kernel, bytes))
+		return;
+	to->params = (struct corefile_blob){ .data = bytes, .size = kernel->size };
+	to->params_offset = kernel->base;
+}
+
 /* Parameters of a kernel are in bank 0, at the addresses that they have in their own space. */
 static void find_params(const struct cudacore *c, uint64_t bank, uint32_t size,
 			struct cudacore_grid *g)
@@ -195,7 +208,7 @@ static void add_banks(struct cuda_core *k, const struct cudbgshim_place *at, uin
 		    !size)
 			continue;
 		cuda_core_add_memory(k, address, size, at);
-		if (bank == 0)
+		if (bank == 0 && !k->core.grids[grid].params.size)
 			find_params(&k->core, address, size, &k->core.grids[grid]);
 		b = cudacore_add(&k->core, CUDACORE_BANKS, grid);
 		if (b) {
@@ -229,6 +242,7 @@ static uint32_t find_grid(struct cuda_core *k, const struct cudbgshim_place *at,
 	fill_grid(k, at->dev, &g, row);
 	if (cudbgshim_read_resources(k->c->shim, at, &resources) == 0)
 		row->n_registers = resources.n_registers;
+	add_params(k, at, &g, row);
 	add_banks(k, at, k->core.n[CUDACORE_GRIDS] - 1);
 	return k->core.n[CUDACORE_GRIDS] - 1;
 }

@@ -299,9 +299,12 @@ static int look(struct cuda_core *k, const struct target_waves_from *from, bool 
 		struct rpc_arena *a, struct target_core *ret, struct agent_err *err)
 {
 	struct target_cuda *c = k->c;
-	uint64_t devices = cuda_devices_of(from), began = clock_now_ns(), stopped;
-	int r = cuda_stop(c, devices, err), go;
+	uint64_t devices = cuda_devices_of(from), began, stopped;
+	int r, go;
 
+	cuda_arguments_prepare(c);
+	began = clock_now_ns();
+	r = cuda_stop(c, devices, err);
 	if (r < 0)
 		return r;
 	stopped = clock_now_ns();

@@ -257,6 +257,17 @@ int cuda_registers_read(struct target_cuda *c, struct cuda_device *d, uint32_t s
 
 /** Read the images that are new, before the devices stop: some time, not more. */
 void cuda_arguments_prepare(struct target_cuda *c);
+/** @return where the parameters of a grid lie; NULL: nothing is known of its kernel. */
+const struct values_kernel *cuda_arguments_of(struct target_cuda *c, uint32_t dev,
+					      const struct cudbgshim_grid *g);
+/**
+ * Read all parameters of a grid while its device stands still.
+ * @param at   A warp of it.
+ * @param buf  Room for k->size bytes.
+ * @return false when the driver does not show them.
+ */
+bool cuda_arguments_read(struct target_cuda *c, const struct cudbgshim_place *at, uint64_t grid,
+			 const struct values_kernel *k, uint8_t *buf);
 /**
  * Copy the parameters of dispatches that the waves are of, while the devices stand still.
  * @param deadline_ns  Of the stop; what is not copied until then is told.
