@@ -7,9 +7,24 @@
 #include "symbols/metadata/metadata.h"
 #include "symbols/metadata/msgpack.h"
 
+static int touch_argument(void *arg, const struct symbols_argument *a)
+{
+	size_t *n = arg;
+
+	for (size_t i = 0; i < a->name_size; i++)
+		*n += (unsigned char)a->name[i];
+	for (size_t i = 0; i < a->type_size; i++)
+		*n += (unsigned char)a->type[i];
+	for (size_t i = 0; i < a->value_kind_size; i++)
+		*n += (unsigned char)a->value_kind[i];
+	return 0;
+}
+
 static int touch(void *arg, const struct symbols_kernel *k)
 {
 	size_t n = 0;
+
+	(void)symbols_metadata_arguments(k, touch_argument, &n);
 
 	for (size_t i = 0; i < k->name_size; i++)
 		n += (unsigned char)k->name[i];

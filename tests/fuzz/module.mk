@@ -29,6 +29,10 @@ $(foreach t,format message params wire,$(eval $(call rpc_fuzz,$(t))))
 
 $(foreach t,uri list image msgpack,$(eval $(call fuzz_target,symbols_$(t),symbols,$(symbols_ldlibs))))
 
+$(eval $(call fuzz_target,nv_info,symbols,$(symbols_ldlibs)))
+$(eval $(call fuzz_target,signature,values,$(values_ldlibs)))
+$(eval $(call fuzz_target,arguments,values symbols,$(values_ldlibs) $(symbols_ldlibs)))
+
 $(eval $(call fuzz_target,cudbg_dynsym,cudbgshim,$(cudbgshim_ldlibs)))
 
 $(eval $(call fuzz_target,ctl_document,ctl protocol,$(protocol_ldlibs)))

@@ -133,6 +133,52 @@ static void finds_kernels(void)
 	TEST_EQ(calls, 1);
 }
 
+static int note_argument(void *arg, const struct symbols_argument *a)
+{
+	char *text = arg;
+	size_t n = strlen(text);
+
+	snprintf(text + n, 512 - n, "%.*s %.*s %.*s %d %d+%d;", (int)a->type_size, a->type, (int)a->name_size,
+		 a->name, (int)a->value_kind_size, a->value_kind, a->kind, (int)a->offset, (int)a->size);
+	return a->kind == SYMBOLS_ARGUMENT_HIDDEN ? 5 : 0;
+}
+
+static const char with_arguments[] =
+	"\x81\xae"
+	"amdhsa.kernels\x91\x82\xa7.symbol\xa4"
+	"a.kd\xa5.args\x96"
+	"\x85\xa5.name\xa4" "data\xaa.type_name\xa4" "int*\xa7.offset\x00\xa5.size\x08\xab.value_kind\xad" "global_buffer"
+	"\x84\xa7.offset\x08\xa5.size\x04\xab.value_kind\xa8" "by_value\xa9.is_const\xc3"
+	"\x83\xa7.offset\x0c\xa5.size\x04\xab.value_kind\xb6" "dynamic_shared_pointer"
+	/* Numbers of a wrong kind, or that are too large, and a kind of tomorrow. */
+	"\x83\xa7.offset\xff\xa5.size\xcf\x00\x00\x00\x01\x00\x00\x00\x00\xab.value_kind\xa6" "future"
+	"\x80"
+	"\x83\xa7.offset\x10\xa5.size\x08\xab.value_kind\xb6" "hidden_global_offset_x";
+
+static void lists_arguments(void)
+{
+	const char *bytes = test_tail_dup(with_arguments, sizeof(with_arguments) - 1);
+	struct symbols_kernel k;
+	char text[512] = "";
+
+	TEST_EQ_FATAL(symbols_metadata_find(bytes, sizeof(with_arguments) - 1, "a.kd", &k), 0);
+	TEST_EQ(k.n_arguments, 6);
+	TEST_EQ(symbols_metadata_arguments(&k, note_argument, text), 5);
+	TEST_STR(text, "int* data global_buffer 1 0+8;  by_value 0 8+4;  dynamic_shared_pointer 2 12+4;"
+		       "  future 5 -1+-1;   5 -1+-1;  hidden_global_offset_x 4 16+8;");
+	/* A kernel without arguments. */
+	TEST_EQ_FATAL(symbols_metadata_find(note, sizeof(note) - 1, "b.kd", &k), 0);
+	TEST_EQ(symbols_metadata_arguments(&k, note_argument, text), 0);
+	/* What is no map. */
+	k.n_arguments = 1;
+	k.arguments = (const uint8_t *)"\x01";
+	k.arguments_size = 1;
+	TEST_EQ(symbols_metadata_arguments(&k, note_argument, text), -EBADMSG);
+	k.n_arguments = 2;
+	k.arguments = (const uint8_t *)"\x80";
+	TEST_EQ(symbols_metadata_arguments(&k, note_argument, text), -EBADMSG);
+}
+
 static void refuses_broken_notes(void)
 {
 	struct symbols_kernel k;
@@ -145,4 +191,4 @@ static void refuses_broken_notes(void)
 }
 
 TEST_SUITE(symbols_metadata, TEST(reads_every_kind), TEST(survives_nesting_and_lies),
-	   TEST(finds_kernels), TEST(refuses_broken_notes));
+	   TEST(finds_kernels), TEST(lists_arguments), TEST(refuses_broken_notes));

@@ -1,1 +1,7 @@
 $(foreach t,scalar,$(eval $(call unit_test,values_$(t),values base,$(values_ldlibs))))
+$(eval $(call unit_test,values_signature,values base,$(values_ldlibs)))
+$(eval $(call unit_test,values_arguments,values symbols base,$(values_ldlibs) $(symbols_ldlibs)))
+# The simulator's loader stands in for the driver's.
+test_values_arguments_src += sim/cuda/gpu/cubin.c
+test_values_arguments_cflags += -Isim/cuda/gpu
+test_values_arguments_deps := $(cudbg_slots)
