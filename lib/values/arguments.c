@@ -259,8 +259,10 @@ int values_arguments_find(struct symbols_image *i, uint64_t kernel, bool hidden,
 	r = symbols_image_facts(i)->machine == SYMBOLS_MACHINE_CUDA ?
 		    find_nv(i, kernel, ret) :
 		    find_noted(i, kernel, hidden, ret);
-	if (r < 0)
+	if (r < 0) {
+		ret->n = ret->n_all = 0;
 		return r;
+	}
 	complete(ret);
 	return find_texts(i, kernel, ret);
 }
