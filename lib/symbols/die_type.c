@@ -31,12 +31,9 @@ int die_type_of(Dwarf_Die *die, struct die_type *ret)
 			ret->size = (uint64_t)die_number(&at, DW_AT_byte_size);
 			break;
 		}
+		/* A pointer into LDS has 4 bytes, and clang does not say so. */
 		if (tag == DW_TAG_pointer_type || tag == DW_TAG_reference_type ||
-		    tag == DW_TAG_rvalue_reference_type) {
-			ret->size = 8; /* Of every GPU that is debugged. */
-			break;
-		}
-		if (tag == DW_TAG_array_type || !dwarf_attr(&at, DW_AT_type, &a) ||
+		    tag == DW_TAG_rvalue_reference_type || tag == DW_TAG_array_type || !dwarf_attr(&at, DW_AT_type, &a) ||
 		    !dwarf_formref_die(&a, &at))
 			break;
 	}
