@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Attributes one behind the other: format, code, then 16 bits, which are the size of a value behind
- * them where the format says so (docs/reference/cubins.md).
+ * them where the format says so (docs/reference/kernel-arguments.md).
  */
 #include "symbols/metadata/nv_info.h"
 

@@ -290,7 +290,7 @@ static int grid_warps(struct sim_process *p, const struct args *a, uint64_t id)
 	return 0;
 }
 
-/* Lay out what a kernel is launched with, where its cubin says. */
+/* Lay out what a kernel is launched with, where its cubin says; zeros if the script does not say it. */
 static int grid_params(struct sim_process *p, const struct args *a, struct sim_grid *g)
 {
 	static uint8_t bytes[PASSED_MAX];
@@ -298,10 +298,12 @@ static int grid_params(struct sim_process *p, const struct args *a, struct sim_g
 	size_t size = 0;
 	int r = text ? passed_encode(text, bytes, &size) : 0;
 
-	if (r || !text)
+	if (r)
 		return r;
 	if (size > g->function->params_size)
 		return -E2BIG;
+	if (!g->function->params_size)
+		return 0;
 	g->params = calloc(1, sizeof(*g->params) + g->function->params_size);
 	if (!g->params)
 		return -ENOMEM;

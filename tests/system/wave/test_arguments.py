@@ -323,6 +323,8 @@ def test_cuda_without_parameters_in_the_driver():
     """A driver that does not show them: constant bank 0 has them, too; or nobody has."""
     with cuda(CUBINS / "spin-sm_90.cubin", "gpu launch fault grid=1 block=32") as s:
         s.session = s.attach()
+        assert snapshot(s)["groups"][0]["arguments"][0]["value"] == "0x0"
+        s.cuda.command("fail readParamMemory 10")
         doc = snapshot(s)
         assert [a["state"] for a in doc["groups"][0]["arguments"]] == ["unreadable"]
         assert doc["missing"] == ["arguments of fault: their memory is not readable"]
