@@ -93,6 +93,8 @@ const char *place_where_arguments(struct rpc_arena *a, const struct rpc_group *g
 	/* What called a function that is not inlined is named already. */
 	if (!g->n_callers || !is_kernel(a, g, outermost(g)))
 		out_fmt(&o, "%s%s", strchr(where, ' ') ? " <- " : " ", kernel);
+	/* A narrow column goes on below between words: a number is never torn apart. */
+	out_char(&o, ' ');
 	code_text_arguments(&o, g);
 	return out_error(&o) ? NULL : rpc_arena_strdup(a, o.data);
 }

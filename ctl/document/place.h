@@ -29,7 +29,7 @@ bool place_is_line(const struct rpc_group *g);
  * `reduce.cl:41 add <- fold`.  A function that is the kernel itself is not named again.
  */
 const char *place_where(struct rpc_arena *a, const struct rpc_group *g);
-/** The same with the kernel and its arguments at the end, where they are known. */
+/** The same with the kernel and its arguments at the end, `<- sum (n=160)`, where they are known. */
 const char *place_where_arguments(struct rpc_arena *a, const struct rpc_group *g);
 /** `sum(n=160), reduce.cl:41`, as place_of_kernel() but with the arguments. */
 const char *place_of_group(struct rpc_arena *a, const struct rpc_group *g);

@@ -138,9 +138,9 @@ def check_text(s):
                            "s=65535, d=0.10000000000000001, l=-5, tile=@lds 0x400, whole="), head
     assert ", weights=0x7f7654321000), " in head
     page = re.sub(r"\s+", " ", run.stdout)
-    assert "scale(" not in page
+    assert "scale (" not in page
     page = re.sub(r"\s+", " ", s.ctl("snapshot", s.app.pid, LONG_STOP, "--arguments").stdout)
-    assert "scale(data=0x7f00deadb000, n=-160" in page
+    assert "scale (data=0x7f00deadb000, n=-160" in page
 
 
 def check_editor(s):
@@ -201,7 +201,7 @@ def test_memory_that_is_not_there():
         assert [(a["name"], a["state"]) for a in arguments] == [(n, "unreadable") for n in NAMES]
         assert not any("value" in a or "raw" in a for a in arguments)
         assert doc["missing"] == ["arguments of types: their memory is not readable"] and not doc["complete"]
-        assert "types(table=<unreadable>, n=<unreadable>" in re.sub(r"\s+", " ", s.ctl("snapshot", s.app.pid, "-v", LONG_STOP).stdout)
+        assert "types (table=<unreadable>, n=<unreadable>" in re.sub(r"\s+", " ", s.ctl("snapshot", s.app.pid, "-v", LONG_STOP).stdout)
 
 
 def test_hostile_notes(tmp_path):
