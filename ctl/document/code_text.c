@@ -14,9 +14,10 @@
 
 /* Most callers in a row. */
 #define CALLERS_SHOWN 8
-/* Most arguments of a kernel in a row, and bytes of each of their names and values. */
+/* Most arguments of a kernel in a row, and bytes of each of their names and values, which are one word. */
 #define ARGUMENTS_SHOWN 16
-#define ARGUMENT_TEXT_MAX 40
+#define ARGUMENT_NAME_MAX 24
+#define ARGUMENT_VALUE_MAX 32
 
 /* The offset of the parameters that end a name; the end of the name when there are none. */
 static size_t parameters_at(const char *name)
@@ -75,12 +76,13 @@ const char *code_text_kernel(struct rpc_arena *a, const struct rpc_kernel *k)
 			 rpc_arena_printf(a, "0x%" PRIx64, k->address);
 }
 
-static void put_cut(struct out *o, const char *text)
+/* @param most  At most ARGUMENT_VALUE_MAX. */
+static void put_cut(struct out *o, const char *text, size_t most)
 {
-	char cut[ARGUMENT_TEXT_MAX + 1];
+	char cut[ARGUMENT_VALUE_MAX + 1];
 
-	str_copy(cut, sizeof(cut), text);
-	out_fmt(o, "%s%s", cut, strlen(text) > ARGUMENT_TEXT_MAX ? "..." : "");
+	str_copy(cut, most + 1, text);
+	out_fmt(o, "%s%s", cut, strlen(text) > most ? "..." : "");
 }
 
 void code_text_arguments(struct out *o, const struct rpc_group *g)
@@ -93,10 +95,10 @@ void code_text_arguments(struct out *o, const struct rpc_group *g)
 		const char *state = rpc_enum_name(&rpc_value_state_enum, a->state);
 
 		out_str(o, i ? ", " : "");
-		put_cut(o, a->name);
+		put_cut(o, a->name, ARGUMENT_NAME_MAX);
 		out_char(o, '=');
 		if (a->value)
-			put_cut(o, a->value);
+			put_cut(o, a->value, ARGUMENT_VALUE_MAX);
 		else
 			out_fmt(o, "<%s>", state ? state : "unknown");
 	}
