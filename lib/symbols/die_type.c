@@ -33,8 +33,8 @@ int die_type_of(Dwarf_Die *die, struct die_type *ret)
 		}
 		/* A pointer into LDS has 4 bytes, and clang does not say so. */
 		if (tag == DW_TAG_pointer_type || tag == DW_TAG_reference_type ||
-		    tag == DW_TAG_rvalue_reference_type || tag == DW_TAG_array_type || !dwarf_attr(&at, DW_AT_type, &a) ||
-		    !dwarf_formref_die(&a, &at))
+		    tag == DW_TAG_rvalue_reference_type || tag == DW_TAG_array_type ||
+		    !dwarf_attr(&at, DW_AT_type, &a) || !dwarf_formref_die(&a, &at))
 			break;
 	}
 	return 0;

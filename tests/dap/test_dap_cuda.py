@@ -43,7 +43,8 @@ def test_warps_as_groups():
         assert len(threads) == 3 and threads[0]["name"].startswith("GPU 0: 22 x spin spin.cu:15"), threads
         inlined = next(t["id"] for t in threads if a.call("stackTrace", threadId=t["id"])["totalFrames"] == 2)
         frames = a.call("stackTrace", threadId=inlined)["stackFrames"]
-        assert [f["name"] for f in frames] == ["weigh(float)", "spin(arg0=0x0, arg1=0x0)"] and [f["line"] for f in frames] == [12, 20], frames
+        assert [f["name"] for f in frames] == ["weigh(float)", "spin(arg0=0x0, arg1=0x0)"], frames
+        assert [f["line"] for f in frames] == [12, 20], frames
         assert frames[0]["instructionPointerReference"] == frames[1]["instructionPointerReference"]
         assert not any(suspended(s))
         stopped = a.pause()

@@ -1,7 +1,7 @@
 # One program per parser.  $(call fuzz_target,parser,libs,ldlibs)
 define fuzz_target
 fuzzers += fuzz_$(1)
-fuzz_$(1)_src := tests/fuzz/fuzz_$(1).c
+fuzz_$(1)_src := $(wildcard tests/fuzz/fuzz_$(1).c tests/fuzz/*/fuzz_$(1).c)
 fuzz_$(1)_cflags := -Itests/lib
 fuzz_$(1)_libs := fuzz $(2) base
 fuzz_$(1)_ldlibs := $(3)

@@ -343,7 +343,8 @@ static int fill_missing(struct target *t, struct rpc_arena *a, const struct snap
 {
 	struct missing m = { .arena = a,
 			     .capacity = s->n_devices + 2 * s->n_queues + 3 + s->waves.n_missing +
-					 CODE_MISSING_MAX + ARGUMENTS_MISSING_MAX + (t->origin ? t->origin->n_missing : 0) };
+					 CODE_MISSING_MAX + ARGUMENTS_MISSING_MAX +
+					 (t->origin ? t->origin->n_missing : 0) };
 	int r = 0;
 
 	m.list = rpc_arena_array(a, m.capacity, sizeof(*m.list));

@@ -124,7 +124,8 @@ def test_exceptions_lead_and_are_named():
         assert number(memory["pc"]) == number(function(s, "spin")["address"]) + 0x50
         text = s.ctl("snapshot", s.app.pid).stdout
         for words in (r"illegal address \(CUDA_EXCEPTION_14\)", r"assert \(CUDA_EXCEPTION_12\)"):
-            assert re.search(rf"^FAULT  warp {words}: 1 warp of spin\(arg0=0x0, arg1=0x0\), spin.cu:\d+, .*GPU 0, context 0$", text, re.M), text
+            line = rf"^FAULT  warp {words}: 1 warp of spin\(arg0=0x0, arg1=0x0\), spin.cu:\d+, .*GPU 0, context 0$"
+            assert re.search(line, text, re.M), text
         # Whose fault the first one is: the lane, and its thread in the block.
         assert re.match(r"FAULT  warp .*, lane \d+, thread \(\d+,\d+,\d+\), GPU 0", text), text
 

@@ -285,8 +285,9 @@ def cuda(cubin, launch, release="12.4"):
 ])
 @pytest.mark.parametrize("release", ["12.4", "13.4"])
 def test_cuda(cubin, names, types, release, tmp_path):
-    with cuda(CUBINS / f"{cubin}.cubin", "gpu launch _Z7divergeIfEvPT_i grid=2 block=64 args=p:0x7f1000002000,i:-7; "
-                    "gpu launch fault grid=1 block=32 at=2 args=p:0x0; gpu raise 0 2 0 14", release) as s:
+    launch = ("gpu launch _Z7divergeIfEvPT_i grid=2 block=64 args=p:0x7f1000002000,i:-7; "
+              "gpu launch fault grid=1 block=32 at=2 args=p:0x0; gpu raise 0 2 0 14")
+    with cuda(CUBINS / f"{cubin}.cubin", launch, release) as s:
         s.session = s.attach()
         doc = snapshot(s)
         assert doc["complete"], doc["missing"]
