@@ -6,6 +6,7 @@ cuda-gdb 12.5, 12.4 and 11.8 and everything below them come from Debian (scripts
 own.  None needs a GPU or a driver to open a core.  cuda_core plants the core (tests/peers/cuda_core.c says what); the code
 in it is a real cubin of tests/data/cudacore, relocated here as the driver does when it loads one.
 """
+import json
 import os
 import pathlib
 import re
@@ -439,3 +440,31 @@ def test_elf_tools_have_no_complaint():
                 assert run.returncode == 0 and not run.stderr, (argv, run.stderr[:2000])
                 counts.append(len(re.findall(r"^ *\[ *\d+\] \.", run.stdout, re.M)))
             assert counts[0] == counts[1] > (100 if full == 0 else 2048 * full), counts
+
+
+def arguments_of(s, core):
+    """[(name, value)] of the kernel, live and in the core, which say the same."""
+    run = s.ctl("analyze", core, "-j")
+    documents = [s.rpc.call("gpu.snapshot", session=s.attach(), max_stop_ms=STOP_MS), json.loads(run.stdout)]
+    live, saved = ([(a["name"], a["value"]) for a in d["groups"][0]["arguments"]] for d in documents)
+    assert live == saved, (live, saved)
+    return live
+
+
+def test_arguments_of_a_kernel():
+    """As NVIDIA's debugger prints them, of the same core: on a frame's line, and by their addresses."""
+    app = (f"init; context 0; module {DATA}/plant-sm90.cubin; "
+           "gpu launch planted grid=8 block=96 pc=0xe0 args=p:0x7f00c0ffee00,i:-160; listen")
+    for what, layout in (("cuda-gdb", ()), ("cuda-gdb-11", ("--layout=r400", "--full"))):
+        debugger = Debugger(what)
+        with CudaScene(app=app, sim="devices 2 sms=3 warps=8", release="12.4") as s:
+            s.control("raise 0 1 2 14 lanes=0x8 errorpc=0xe0")
+            core = s.directory / "core"
+            run = s.ctl("dump", s.app.pid, LONG_STOP, "-o", core, *layout)
+            assert run.returncode == 0, (run.returncode, run.stderr)
+            ours = arguments_of(s, core)
+            backtrace, address = debugger.ask(core, "backtrace", "p *(@parameter int *)0x218")[1:]
+        assert ours == [("out", "0x7f00c0ffee00"), ("n", "-160")], ours
+        assert "= -160" in address, address
+        text = ", ".join(f"{name}={value}" for name, value in ours)
+        assert f"planted<<<(8,1,1),(96,1,1)>>> ({text}) at plant.cu:{OTHER_LINE}" in backtrace, backtrace
