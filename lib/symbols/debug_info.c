@@ -185,7 +185,9 @@ static bool is_expansion_limited(const struct elf_view *v, bool *ret_lines_fit)
 	return total <= EXPANDED_MAX;
 }
 
-static int find_info(struct debug_info *d)
+/* Find the content of a section, which libdw has expanded. */
+static int find_section(struct debug_info *d, const char *kind, const uint8_t **ret,
+			size_t *ret_size)
 {
 	Elf_Scn *scn = NULL;
 	size_t names;
@@ -197,13 +199,13 @@ static int find_info(struct debug_info *d)
 		const char *name = s ? elf_strptr(d->elf, names, s->sh_name) : NULL;
 		const Elf_Data *data;
 
-		if (!name || !is_section(name, "info"))
+		if (!name || !is_section(name, kind))
 			continue;
 		data = elf_rawdata(scn, NULL);
 		if (!data || !data->d_buf)
 			return -EBADMSG;
-		d->info = data->d_buf;
-		d->info_size = data->d_size;
+		*ret = data->d_buf;
+		*ret_size = data->d_size;
 		return 0;
 	}
 	return -ENOENT;
@@ -316,7 +318,7 @@ static int open_all(struct debug_info *d, uint8_t *bytes, size_t size)
 	d->dw = dwarf_begin_elf(d->elf, DWARF_C_READ, NULL);
 	if (!d->dw)
 		return -EBADMSG;
-	r = find_info(d);
+	r = find_section(d, "info", &d->info, &d->info_size);
 	if (r == -ENOENT) /* A cubin that was compiled with -lineinfo has lines only. */
 		return d->lines_fit ? open_tables(d) : -EFBIG;
 	return r < 0 ? r : read_units(d);
@@ -832,4 +834,142 @@ bool debug_info_has_lines(struct debug_info *d, uint64_t low, uint64_t high)
 	}
 	leave(d);
 	return found;
+}
+
+/* ------------------------------------------------------------------ for values --------------- */
+
+static struct unit *unit_of(struct debug_info *d, uint64_t address)
+{
+	struct unit *u = d->is_cuda ? NULL : find_unit(d, address);
+	bool found;
+
+	return u ? u : search(d, address, &found);
+}
+
+size_t debug_info_scopes(struct debug_info *d, uint64_t address, struct debug_scope *ret,
+			 size_t max)
+{
+	const struct scope *chain[DEPTH_MAX];
+	struct unit *u;
+	size_t n = 0;
+
+	enter(d);
+	u = unit_of(d, address);
+	if (u && !u->tried_scopes)
+		read_scopes(d, u);
+	if (u && !d->spent)
+		n = find_chain(u, address, chain);
+	leave(d);
+	if (n > max)
+		n = max;
+	for (size_t i = 0; i < n; i++)
+		ret[i] = (struct debug_scope){ chain[i]->low, chain[i]->high, chain[i]->die,
+						 chain[i]->tag };
+	return n;
+}
+
+/* The end of a prologue, as its compiler marks it; else where the second line begins. */
+static uint64_t body_of(struct debug_info *d, Dwarf_Lines *lines, size_t n, uint64_t low,
+			uint64_t high)
+{
+	uint64_t second = low;
+
+	for (size_t i = 0; i < n && spend(d); i++) {
+		Dwarf_Line *line = dwarf_onesrcline(lines, i);
+		bool statement, end;
+		Dwarf_Addr at;
+
+		if (dwarf_lineaddr(line, &at) < 0 || at < low || at >= high)
+			continue;
+		if (dwarf_lineprologueend(line, &end) == 0 && end)
+			return at;
+		if (second == low && at > low && dwarf_linebeginstatement(line, &statement) == 0 &&
+		    statement)
+			second = at;
+	}
+	return second;
+}
+
+uint64_t debug_info_body(struct debug_info *d, uint64_t low, uint64_t high)
+{
+	struct unit *u;
+	Dwarf_Lines *lines;
+	Dwarf_Die cu;
+	size_t n;
+
+	enter(d);
+	u = unit_of(d, low);
+	if (u && dwarf_offdie(d->dw, u->die, &cu) && load_lines(d, u, &cu) &&
+	    dwarf_getsrclines(&cu, &lines, &n) == 0)
+		low = body_of(d, lines, n, low, high);
+	leave(d);
+	return low;
+}
+
+bool debug_info_die(struct debug_info *d, Dwarf_Off offset, Dwarf_Die *ret)
+{
+	return offset < d->info_size && dwarf_offdie(d->dw, offset, ret);
+}
+
+bool debug_info_is_cuda(const struct debug_info *d)
+{
+	return d->is_cuda;
+}
+
+const char *debug_info_string(struct debug_info *d, Dwarf_Die *die, unsigned attribute)
+{
+	return die_string(die, attribute, d->info, d->info_size);
+}
+
+const uint8_t *debug_info_section(struct debug_info *d, const char *kind, size_t *ret_size)
+{
+	const uint8_t *data = NULL;
+
+	*ret_size = 0;
+	return find_section(d, kind, &data, ret_size) == 0 ? data : NULL;
+}
+
+/* Pass over a DIE.  @return false when it is broken. */
+static bool pass_die(struct debug_children *c, Dwarf_Die *die)
+{
+	size_t size = dwarf_tag(die) == DW_TAG_invalid ?
+			      0 :
+			      die_size(die, c->d->info + c->end);
+
+	c->at += size;
+	if (size && dwarf_haschildren(die) > 0)
+		c->depth++;
+	return size;
+}
+
+void debug_children_init(struct debug_children *c, struct debug_info *d, Dwarf_Die *parent,
+			 uint32_t steps)
+{
+	*c = (struct debug_children){ .d = d, .at = dwarf_dieoffset(parent), .steps = steps };
+	for (size_t i = 0; i < d->n_units; i++)
+		if (c->at >= d->units[i].die && c->at < d->units[i].end)
+			c->end = d->units[i].end;
+	if (!pass_die(c, parent))
+		c->depth = 0;
+}
+
+bool debug_children_next(struct debug_children *c, Dwarf_Die *ret)
+{
+	while (c->depth && c->at < c->end && c->steps) {
+		size_t depth = c->depth;
+
+		c->steps--;
+		if (!c->d->info[c->at]) { /* The end of a list of children. */
+			c->at++;
+			c->depth--;
+			continue;
+		}
+		if (!dwarf_offdie(c->d->dw, c->at, ret) || !pass_die(c, ret) ||
+		    c->depth > DEPTH_MAX)
+			break;
+		if (depth == 1)
+			return true;
+	}
+	c->depth = 0;
+	return false;
 }

@@ -4,12 +4,15 @@
 
 /**
  * @file debug_info.h
- * Finds source positions and inline chains in DWARF sections.  Internal.
+ * Finds source positions, inline chains and the DIEs behind them in DWARF sections.  Internal, and
+ * for lib/values.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <elfutils/libdw.h>
 
 #include "symbols/code_elf.h"
 #include "symbols/image.h"
@@ -49,5 +52,49 @@ void debug_info_locate(struct debug_info *d, uint64_t address, struct symbols_lo
 /** As symbols_image_parameters(), of the function that is around the address. */
 int debug_info_parameters(struct debug_info *d, uint64_t address,
 			  int (*visit)(void *arg, const struct symbols_parameter *p), void *arg);
+
+/** A function, an inlined function or a block around an address. */
+struct debug_scope {
+	uint64_t low, high; /**< The piece of its code that has the address. */
+	Dwarf_Off die;
+	int tag; /**< DW_TAG_subprogram, DW_TAG_inlined_subroutine, DW_TAG_lexical_block. */
+};
+/**
+ * Find the scopes around an address, outermost first: a function, then what lies in it.
+ * @return how many there are, at most @p max; 0 also when a limit was hit.
+ */
+size_t debug_info_scopes(struct debug_info *d, uint64_t address, struct debug_scope *ret,
+			 size_t max);
+/**
+ * Find the first instruction behind the prologue of a function.
+ * @return its address; @p low when the lines do not tell.
+ */
+uint64_t debug_info_body(struct debug_info *d, uint64_t low, uint64_t high);
+
+/** Open a DIE.  @return false when there is none at the offset. */
+bool debug_info_die(struct debug_info *d, Dwarf_Off offset, Dwarf_Die *ret);
+/** Is the file a cubin? */
+bool debug_info_is_cuda(const struct debug_info *d);
+/** Read a DIE's string, its own or that of its abstract instance.  NULL: none, or it has no end. */
+const char *debug_info_string(struct debug_info *d, Dwarf_Die *die, unsigned attribute);
+/**
+ * Find the content of a section, expanded.
+ * @param kind  What follows ".debug_" in its name.
+ * @return NULL when there is none.
+ */
+const uint8_t *debug_info_section(struct debug_info *d, const char *kind, size_t *ret_size);
+
+/** A walk over the children of a DIE, in the order of the file, so that it always ends. */
+struct debug_children {
+	struct debug_info *d;
+	Dwarf_Off at, end;
+	size_t depth;
+	uint32_t steps; /**< So many DIEs may still be looked at. */
+};
+/** Begin; @p steps bounds the DIEs that are passed, those of grandchildren included. */
+void debug_children_init(struct debug_children *c, struct debug_info *d, Dwarf_Die *parent,
+			 uint32_t steps);
+/** @return false at the end, at a broken DIE, and (c->steps is 0) at the bound. */
+bool debug_children_next(struct debug_children *c, Dwarf_Die *ret);
 
 #endif /* SYMBOLS_DEBUG_INFO_H */

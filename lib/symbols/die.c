@@ -141,12 +141,7 @@ size_t die_size(Dwarf_Die *die, const uint8_t *end)
 	return reader_is_bad(&r) ? 0 : r.pos;
 }
 
-/*
- * Read a string attribute, also of the abstract instance behind the DIE.
- * @param info  The section that DIEs lie in: strings inside it are checked to end there.
- * @return NULL when there is none.
- */
-static const char *die_string(Dwarf_Die *die, unsigned attribute, const uint8_t *info, size_t info_size)
+const char *die_string(Dwarf_Die *die, unsigned attribute, const uint8_t *info, size_t info_size)
 {
 	Dwarf_Attribute a;
 	const uint8_t *p;

@@ -21,6 +21,12 @@
  */
 size_t die_size(Dwarf_Die *die, const uint8_t *end);
 
+/**
+ * Read a string attribute, also of the abstract instance behind the DIE.
+ * @param info  The section that DIEs lie in: strings inside it are checked to end there.
+ * @return NULL when there is none.
+ */
+const char *die_string(Dwarf_Die *die, unsigned attribute, const uint8_t *info, size_t info_size);
 /** @return the linkage name if there is one, else the plain name, else NULL. */
 const char *die_function_name(Dwarf_Die *die, const uint8_t *info, size_t info_size);
 /** @return the plain name; NULL when there is none. */

@@ -417,7 +417,7 @@ int symbols_image_metadata(const struct symbols_image *i, uint64_t descriptor,
 	return symbols_metadata_find(i->metadata, i->metadata_size, s->name, ret);
 }
 
-static struct debug_info *debug_info_of(struct symbols_image *i)
+struct debug_info *symbols_image_debug_info(struct symbols_image *i)
 {
 	if (!i->tried_debug_info && i->facts.has_dwarf)
 		i->debug_error = debug_info_create(&i->elf, i->bytes, &i->debug_info);
@@ -473,15 +473,20 @@ int symbols_image_parameters(struct symbols_image *i, uint64_t kernel,
 			     int (*visit)(void *arg, const struct symbols_parameter *p), void *arg)
 {
 	const struct symbol *code = find_code(i, kernel);
-	struct debug_info *d = code ? debug_info_of(i) : NULL;
+	struct debug_info *d = code ? symbols_image_debug_info(i) : NULL;
 
 	return d ? debug_info_parameters(d, code->address, visit, arg) : -ENOENT;
+}
+
+const struct elf_view *symbols_image_elf(const struct symbols_image *i)
+{
+	return &i->elf;
 }
 
 void symbols_image_locate(struct symbols_image *i, uint64_t address, struct symbols_location *ret)
 {
 	const struct symbol *s = find_function(i, address);
-	struct debug_info *d = debug_info_of(i);
+	struct debug_info *d = symbols_image_debug_info(i);
 	struct symbols_frame *outermost;
 
 	location_init(ret);
@@ -507,7 +512,7 @@ void symbols_image_locate(struct symbols_image *i, uint64_t address, struct symb
 
 bool symbols_image_has_lines(struct symbols_image *i)
 {
-	struct debug_info *d = debug_info_of(i);
+	struct debug_info *d = symbols_image_debug_info(i);
 	uint64_t start, end;
 
 	symbols_image_range(i, &start, &end);

@@ -166,4 +166,12 @@ bool symbols_image_has_lines(struct symbols_image *i);
  */
 int symbols_image_debug_state(const struct symbols_image *i);
 
+/** What lib/values reads of an image itself.  Both are borrowed from the image. */
+struct debug_info;
+struct elf_view;
+/** @return the debug information, opened when it was not yet; NULL without any that can be read. */
+struct debug_info *symbols_image_debug_info(struct symbols_image *i);
+/** @return the file. */
+const struct elf_view *symbols_image_elf(const struct symbols_image *i);
+
 #endif /* SYMBOLS_IMAGE_H */

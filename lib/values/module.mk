@@ -1,4 +1,6 @@
-# Values of a GPU program: what bytes of a type mean, and how they are shown.
+# Values of a GPU program: where a variable is, what its bytes mean, and how they are shown.
 archives += values
-values_src := $(addprefix lib/values/,arguments.c kernels.c scalar.c scalar_name.c signature.c)
-values_ldlibs := -lm
+values_src := $(addprefix lib/values/,arguments.c call_frame.c evaluate.c frame.c kernels.c location_list.c place.c register_map.c \
+	scalar.c scalar_name.c scope.c signature.c)
+values_cflags := $(call pkg_cflags,libdw libelf)
+values_ldlibs := $(symbols_ldlibs) -lm

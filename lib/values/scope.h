@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef VALUES_SCOPE_H
+#define VALUES_SCOPE_H
+
+/**
+ * @file scope.h
+ * The variables that can be seen from an address, and where each of them is.
+ */
+
+#include <elfutils/libdw.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "symbols/image.h"
+#include "values/frame.h"
+#include "values/place.h"
+
+/** What is read of an image for its values; it lives no longer than the image. */
+struct values_image;
+/**
+ * Read the tables of an image.  One that is broken counts as not there.
+ * @param ret  Release with values_image_destroy().
+ * @return 0, -ENOENT (no debug information that names variables), -ENOMEM.
+ */
+int values_image_create(struct symbols_image *i, struct values_image **ret);
+/** Release; NULL is allowed. */
+void values_image_destroy(struct values_image *i);
+/** @return the memory that it takes, in bytes, without that of the symbols. */
+size_t values_image_bytes(const struct values_image *i);
+
+enum values_kind {
+	VALUES_ARGUMENT,
+	VALUES_LOCAL,
+	VALUES_STATIC, /**< It is at one address for all workgroups. */
+};
+
+struct values_variable {
+	const char *name; /**< NULL: none.  Borrowed from the image. */
+	enum values_kind kind;
+	unsigned block; /**< 0: the function itself; more: a block within it. */
+	Dwarf_Die die, type;
+	bool has_type;
+};
+
+/** A function, inlined or not, at an address. */
+struct values_scope {
+	const char *function; /**< Linkage name of the function whose code it is; NULL: unknown. */
+	uint64_t low, high;   /**< Its code; addresses of the image. */
+	uint64_t body;	      /**< AMD: where its stack frame is set up; else @p low. */
+	Dwarf_Die subprogram; /**< It, with the frame base. */
+	/** Arguments in order, then those of the innermost block first. */
+	struct values_variable *items;
+	size_t n, capacity;
+	bool cut; /**< There are more: a limit was hit. */
+};
+
+/**
+ * Find what can be seen from an address.
+ * @param lookup   values_frame_lookup().
+ * @param inlined  0 for the innermost function of the inline chain, 1 for the one that it is
+ *                 inlined into...
+ * @param ret      Release with values_scope_deinit(), also on failure.
+ * @return 0, -ENOENT (no function, or no such level), -ENOMEM.
+ */
+int values_scope_find(struct values_image *i, uint64_t lookup, unsigned inlined,
+		      struct values_scope *ret);
+/** Release; a zeroed object is accepted. */
+void values_scope_deinit(struct values_scope *s);
+
+/**
+ * Begin with a frame: fill in what an image tells of its address.
+ * @param f  machine, lane, pc, load_bias and callee are set.
+ */
+void values_image_enter(struct values_image *i, const struct values_scope *s,
+			struct values_frame *f);
+/** Find where a variable is. */
+void values_variable_find(struct values_image *i, const struct values_scope *s,
+			  const struct values_variable *v, const struct values_frame *f,
+			  struct values_place *ret);
+
+#endif /* VALUES_SCOPE_H */
