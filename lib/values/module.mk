@@ -1,6 +1,9 @@
 # Values of a GPU program: where a variable is, what its bytes mean, and how they are shown.
 archives += values
-values_src := $(addprefix lib/values/,arguments.c call_frame.c evaluate.c frame.c kernels.c location_list.c place.c register_map.c \
-	scalar.c scalar_name.c scope.c signature.c)
+values_src := $(addprefix lib/values/,arguments.c kernels.c signature.c \
+	call_frame.c evaluate.c frame.c location_list.c place.c register_map.c \
+	scalar.c scalar_name.c scope.c \
+	type/type.c type/type_read.c type/type_name.c \
+	text/value.c text/value_print.c)
 values_cflags := $(call pkg_cflags,libdw libelf)
 values_ldlibs := $(symbols_ldlibs) -lm

@@ -8,3 +8,9 @@ test_programs += cuda_core
 cuda_core_src := tests/peers/cuda_core.c
 cuda_core_libs := corefile base
 cuda_core_ldlibs := $(corefile_ldlibs)
+
+# What gdb is asked about.
+test_programs += values_print
+values_print_src := tests/peers/values_print.c
+values_print_libs := values symbols base
+values_print_ldlibs := $(values_ldlibs)

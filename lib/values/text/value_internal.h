@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef VALUES_VALUE_INTERNAL_H
+#define VALUES_VALUE_INTERNAL_H
+
+/** @file value_internal.h  Pieces of values' text; internal. */
+
+#include "values/text/value.h"
+
+/**
+ * Append a string in quotes: no more than VALUES_ELEMENTS_MAX elements, and long runs as
+ * `'a' <repeats 20 times>`.
+ * @param s         Type of an element, of 1, 2 or 4 bytes.
+ * @param has_more  The string goes on where it was read no further.
+ */
+void values_string_print(const struct values_scalar *s, const uint8_t *text, size_t n, bool has_more,
+			 struct out *o);
+/** @return the elements of an array that are shown: the last is not if it is 0. */
+size_t values_string_length(const struct values_scalar *s, const uint8_t *text, size_t n);
+/** Append the name of an enumerator, with that of its enumeration where the language wants it. */
+void values_enumerator_print(const struct values_type *t, const struct values_enumerator *e, struct out *o);
+
+#endif /* VALUES_VALUE_INTERNAL_H */
