@@ -4,6 +4,7 @@ fuzz_src := tests/lib/fuzzlib.c
 cunit_libs := $(call pkg_libs,cunit)
 
 include tests/unit/module.mk
+include tests/values/module.mk
 include tests/fuzz/module.mk
 include tests/inferior/module.mk
 include tests/hardware/module.mk

@@ -590,7 +590,7 @@ static void run_implicit(struct evaluation *e, uint8_t op, uint64_t a, uint64_t 
 
 static void run_piece(struct evaluation *e, uint8_t op, uint64_t a, uint64_t b)
 {
-	struct item i = e->depth > e->base ? pop(e) : hole(VALUES_OPTIMISED_OUT, NULL);
+	struct item i = e->depth > e->base ? pop(e) : hole(VALUES_OPTIMISED_OUT, "parts of it are optimised out");
 	uint64_t bits = a;
 
 	if (op == DW_OP_piece && __builtin_mul_overflow(a, 8, &bits))
