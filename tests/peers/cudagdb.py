@@ -30,7 +30,7 @@ class Debugger:
                 argv += ["-ex", command]
             for i, command in enumerate(commands):
                 argv += ["-ex", f"echo \\n@@{i}\\n", "-ex", command]
-            run = subprocess.run([str(a) for a in argv], text=True, capture_output=True, timeout=120, cwd=scratch,
+            run = subprocess.run([str(a) for a in argv], text=True, errors="replace", capture_output=True, timeout=120, cwd=scratch,
                                  stdin=subprocess.DEVNULL, env={**self.environment, "TMPDIR": scratch, "HOME": scratch})
         answers = re.split(r"\n@@\d+\n", run.stdout)
         assert len(answers) == len(commands) + 1 and run.returncode == 0, (run.returncode, run.stdout, run.stderr)
