@@ -274,7 +274,7 @@ static void copy_bytes(struct reading *g, const uint8_t *from, size_t n_from, si
 		n = size;
 	memcpy(data, from + (n ? offset : 0), n);
 	memset(known, 0xff, n);
-	if (n < size && n_from)
+	if (n < size)
 		tell(g, VALUES_UNAVAILABLE, "its place is shorter than it");
 }
 

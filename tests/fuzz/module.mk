@@ -53,3 +53,6 @@ fuzz_dap_deps := $(protocol_gen)
 
 $(eval $(call fuzz_target,ctl_when,ctl protocol,$(protocol_ldlibs)))
 fuzz_ctl_when_deps := $(protocol_gen)
+
+$(foreach t,expression tables image,$(eval $(call fuzz_target,values_$(t),values symbols,$(values_ldlibs))))
+fuzz_values_image_cflags += $(call pkg_cflags,libdw libelf)
