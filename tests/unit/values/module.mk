@@ -1,4 +1,4 @@
-$(foreach t,scalar,$(eval $(call unit_test,values_$(t),values base,$(values_ldlibs))))
+$(foreach t,scalar place,$(eval $(call unit_test,values_$(t),values symbols base,$(values_ldlibs))))
 $(eval $(call unit_test,values_signature,values base,$(values_ldlibs)))
 $(eval $(call unit_test,values_arguments,values symbols base,$(values_ldlibs) $(symbols_ldlibs)))
 # The simulator's loader stands in for the driver's.
