@@ -12,7 +12,7 @@ worker_cuda_src := $(addprefix agentd/worker/cuda/,arguments.c attach.c code.c c
 	waves.c)
 worker_rule_src := $(addprefix agentd/worker/rule/,core.c engine.c rate_limit.c store_link.c)
 worker_session_src := $(addprefix agentd/worker/session/,core_output.c exception.c exception_report.c handlers.c \
-	handlers_code.c handlers_core.c handlers_wave.c last_look.c readers.c rule_host.c session.c subscribers.c suspension.c)
+	handlers_code.c handlers_core.c handlers_variables.c handlers_wave.c last_look.c readers.c rule_host.c session.c subscribers.c suspension.c)
 worker_inspect_src := $(addprefix agentd/worker/inspect/,core_server.c discover.c doctor.c inspect.c list.c rescue.c \
 	verdict.c)
 
@@ -22,7 +22,7 @@ worker_src := $(worker_process_src) $(worker_target_src) $(worker_snapshot_src) 
 	$(worker_cuda_src) $(worker_rule_src) $(worker_session_src) $(worker_inspect_src)
 worker_deps := $(protocol_gen)
 worker_libs := worker agentd protocol store kfdtrap cudbgshim values symbols corefile base
-worker_ldlibs := $(protocol_ldlibs) $(kfdtrap_ldlibs) $(cudbgshim_ldlibs) $(symbols_ldlibs) $(values_ldlibs) $(corefile_ldlibs) -levent_core -lseccomp -lcap -lpthread
+worker_ldlibs := $(protocol_ldlibs) $(kfdtrap_ldlibs) $(cudbgshim_ldlibs) $(values_ldlibs) $(corefile_ldlibs) -levent_core -lseccomp -lcap -lpthread
 
 programs += gpu-agent-worker
 gpu-agent-worker_src := agentd/worker/main.c

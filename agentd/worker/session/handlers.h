@@ -51,4 +51,17 @@ int handlers_memory_read(void *ctx, struct rpc_call *call, struct rpc_arena *are
 			 const struct rpc_memory_read_params *params,
 			 struct rpc_memory_read_result *ret, struct agent_err *err);
 
+/**
+ * Find the queue of a wave, and all devices.
+ * @return 0, or negative with @p err.
+ */
+int handlers_find_queue(struct target *t, struct rpc_arena *a, const struct rpc_wave_name *wave,
+			struct target_waves_from *ret, struct agent_err *err);
+
+/* handlers_variables.c */
+
+int handlers_wave_variables(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			    const struct rpc_wave_variables_params *params,
+			    struct rpc_wave_variables_result *ret, struct agent_err *err);
+
 #endif /* WORKER_SESSION_HANDLERS_H */

@@ -20,9 +20,8 @@ static int invalid(struct agent_err *err, const char *what)
 
 /* ------------------------------------------------------------------ its queue ---------------- */
 
-/* Find the queue of the wave, and all devices. */
-static int find_queue(struct target *t, struct rpc_arena *a, const struct rpc_wave_name *wave,
-		      struct target_waves_from *ret, struct agent_err *err)
+int handlers_find_queue(struct target *t, struct rpc_arena *a, const struct rpc_wave_name *wave,
+			struct target_waves_from *ret, struct agent_err *err)
 {
 	struct target_device *devices;
 	struct rpc_queue *queues;
@@ -91,7 +90,7 @@ int handlers_wave_registers(void *ctx, struct rpc_call *call, struct rpc_arena *
 		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
 				     "devices of this vendor do not show registers");
 	arena->limit = REPLY_MEMORY_MAX;
-	r = find_queue(t, arena, &params->wave, &from, err);
+	r = handlers_find_queue(t, arena, &params->wave, &from, err);
 	if (r < 0)
 		return r;
 	ms = readers_stop_begin(s, ms, &retry_ms);
@@ -222,7 +221,7 @@ static ssize_t read_wave_memory(struct session *s, struct rpc_arena *a,
 	int r = check_wave_memory(t, p, err);
 
 	if (r == 0)
-		r = find_queue(t, a, &p->wave, &from, err);
+		r = handlers_find_queue(t, a, &p->wave, &from, err);
 	if (r < 0)
 		return r;
 	ms = readers_stop_begin(s, ms, &retry_ms);
