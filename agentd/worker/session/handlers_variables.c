@@ -46,6 +46,7 @@ struct look {
 	size_t n_pieces;
 	bool ran; /* Memory was read while the queue ran between stops. */
 	bool out_of_pieces;
+	bool unreadable; /* Something is in memory that could not be read. */
 	uint32_t lane;
 	struct rpc_wave_variables_result *ret;
 };
@@ -329,6 +330,7 @@ static void fill_variable(struct look *k, struct values_image *image, struct val
 	to->reason = b.reason;
 	to->has_address = b.has_address;
 	to->address = b.address;
+	k->unreadable |= b.has_address;
 	values_place_print(place, f, &where);
 	if (place->pieces[place->first].kind != VALUES_PIECE_HOLE || place->n > 1)
 		to->location = rpc_arena_strdup(k->arena, where.data);
@@ -521,6 +523,8 @@ static void tell_missing(struct look *k)
 	if (k->ran && !stands)
 		miss(k, "memory: it was read after the registers, and the queue ran in between; "
 			"suspend it for values of one moment");
+	if (k->unreadable)
+		miss(k, "memory: that of some variables could not be read");
 	if (k->out_of_pieces)
 		miss(k, "memory: more of the wave's was asked for than one request reads");
 	for (size_t i = 0; i < k->registers.n_missing; i++)

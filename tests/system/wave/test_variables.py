@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Variables of a wave, from planted registers and private memory to what a client is told; live and from a core.
+
+Code is compiled here, and a second reader (tests/values/dwarftext.py) says what its variables are.
+"""
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+from unittest import SkipTest
+
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from corereader import CoreRpc
+from harness import LONG_STOP, ROOT, STOP_MS, Scene
+
+sys.path.insert(0, str(ROOT / "tests/values"))
+import dwarftext
+import kernels
+
+LANES, UNITS = 64, 256
+LANE_BYTES = UNITS * 1024 // LANES
+WAVE = {"queue_id": 0, "unit": 0, "index": 0}
+S33 = 0x4000  # Bytes of the wave, as code for buffer scratch has it.
+
+
+def compiled(directory, seed, level):
+    for program in ("clang", "ld.lld", "llvm-dwarfdump"):
+        if not shutil.which(program):
+            raise SkipTest(f"{program} is needed")
+    source = pathlib.Path(directory) / "k.cl"
+    source.write_text(kernels.write("cl", seed))
+    subprocess.run(["clang", "-x", "cl", "-target", "amdgcn-amd-amdhsa", "-nogpulib", f"-O{level}", "-g", "-w", "-mcpu=gfx90a",
+                    "-mcode-object-version=4", source, "-o", source.with_suffix(".co")], check=True, timeout=120)
+    return source.with_suffix(".co")
+
+
+class Planted:
+    """A wave whose private memory has random bytes."""
+
+    def __init__(self, s, path):
+        self.scene, self.file = s, dwarftext.File(path, "llvm-dwarfdump")
+        self.session = s.attach()
+        self.bias = next(int(o["bias"], 16) for o in s.rpc.call("code.list", session=self.session)["objects"]
+                         if path.name in o["uri"])
+        self.bytes = random.Random(7).randbytes(LANES * LANE_BYTES)
+        queue = s.rpc.call("gpu.queues", session=self.session)["queues"][0]
+        base = int(queue["save_area"], 16) + queue["save_area_bytes"] - (1 << 20)
+        pointer = int(queue["read_pointer"], 16)
+        with open(f"/proc/{s.app.pid}/mem", "r+b", buffering=0) as mem:
+            for at, data in ((pointer + 12, struct.pack("<I", 96 | UNITS << 12)), (pointer + 32, struct.pack("<QQ", base, 0)),
+                             (base, self.bytes)):
+                mem.seek(at)
+                assert mem.write(data) == len(data)
+
+    def plant(self, pc):
+        self.scene.control(f"waves {self.scene.app.pid} 0 clear")
+        self.scene.control(f"waves {self.scene.app.pid} 0 halted 1 {self.bias + pc:#x} group=1 scratch=1 s33={S33:#x}")
+
+    def memory(self, space, address, size, lane):
+        assert space == "private", space
+        words = [self.bytes[(i // 4 * LANES + lane) * 4 + i % 4] if i < LANE_BYTES else None
+                 for i in range(address, address + size)]
+        return words
+
+    def wave(self, lane, registers):
+        scalar = {r["name"]: int(r["value"], 16) for r in registers["scalar"]}
+        vector = {r["name"]: [int(v, 16) for v in r["lanes"]] for r in registers["vector"]}
+
+        def register(letter, number, of):
+            return scalar[f"s{number}"] if letter == "s" else vector[f"v{number}"][of]
+        return dwarftext.Wave(LANES, lane, True, register, self.memory)
+
+
+def integer(file, die, data):
+    """The number that bytes of a variable are; None when they are something else."""
+    kind = file.refer(die, "DW_AT_type")
+    if kind is None or kind.tag != "DW_TAG_base_type" or "float" in kind.attributes["DW_AT_encoding"]:
+        return None
+    return int.from_bytes(bytes(data), "little", signed="_signed" in kind.attributes["DW_AT_encoding"])
+
+
+def compare(planted, answer, registers, pc, lane, level):
+    chain, wave = planted.file.chain(pc), planted.wave(lane, registers)
+    found = answer["variables"]
+    dies = []
+    for argument in (True, False):
+        for scope in ([level[0]] if argument else level[::-1]):
+            tag = "DW_TAG_formal_parameter" if argument else "DW_TAG_variable"
+            dies += [c for c in scope.children if c.tag == tag]
+    counts = {}
+    for die in dies:
+        name = re.sub(r'^\("|"\)$', "", planted.file.get(die, "DW_AT_name") or "")
+        one = next(v for v in found if v["name"] == name)
+        location = planted.file.get(die, "DW_AT_location") or ""
+        if "addrx" in location or "lit2" in location:
+            continue
+        data = dwarftext.value(planted.file, die, chain[0], chain, pc, wave)
+        counts[one["state"]] = counts.get(one["state"], 0) + 1
+        if None in data:
+            assert one["state"] not in ("ok", "inactive"), (one, data)
+            continue
+        number = integer(planted.file, die, data)
+        assert one["state"] == "ok", (one, data)
+        if number is not None:
+            assert one["value"].split(" ")[0] == str(number), (one, number)
+            counts["numbers"] = counts.get("numbers", 0) + 1
+    return counts
+
+
+def addresses(planted):
+    for function in planted.file.functions():
+        low, high = planted.file.ranges(function)[0]
+        body = planted.file.body(function)
+        yield from (low, body, body + (high - body) // 8 * 4, (high - 8) & ~3)
+
+
+def check(level, seed):
+    total = {}
+    with tempfile.TemporaryDirectory() as directory:
+        path = compiled(directory, seed, level)
+        with Scene(app=f"runtime ttmp; load {path}; queues 1; spin", gpus="gfx90a") as s:
+            planted = Planted(s, path)
+            for pc in addresses(planted):
+                planted.plant(pc)
+                registers = s.rpc.call("wave.registers", session=planted.session, wave=WAVE, max_stop_ms=STOP_MS)["registers"]
+                for lane in (0, 37):
+                    for frame, scopes in enumerate(planted.file.levels(pc)):
+                        answer = s.rpc.call("wave.variables", session=planted.session, wave=WAVE, lane=lane, frame=frame,
+                                            max_stop_ms=STOP_MS)
+                        assert answer["complete"] and answer["active"] and answer["lane"] == lane, answer
+                        assert answer["pc"] == hex(planted.bias + pc), answer
+                        for key, n in compare(planted, answer, registers, pc, lane, scopes).items():
+                            total[key] = total.get(key, 0) + n
+            error = s.rpc.error("wave.variables", session=planted.session, wave=WAVE, frame=50, max_stop_ms=STOP_MS)
+            assert error.name == "invalid_params" and "frame" in error.message, error
+            error = s.rpc.error("wave.variables", session=planted.session, wave={**WAVE, "index": 9}, max_stop_ms=STOP_MS)
+            assert error.name == "no_such_wave", error
+            only = s.rpc.call("wave.variables", session=planted.session, wave=WAVE, scopes=["argument"], max_stop_ms=STOP_MS)
+            assert {v["scope"] for v in only["variables"]} == {"argument"}, only
+    return total
+
+
+def test_variables_in_private_memory():
+    total = check(0, 3)
+    assert total["numbers"] > 50 and total["prologue"], total
+
+
+def test_variables_of_optimised_code():
+    total = check(2, 3)
+    assert total["numbers"] and total["optimised_out"] and total["unavailable"], total
+
+
+def both(level, choose):
+    """What is said of a wave by the process and by its core."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = compiled(directory, 3, level)
+        with Scene(app=f"runtime ttmp; load {path}; queues 1; spin", gpus="gfx90a") as s:
+            planted = Planted(s, path)
+            planted.plant(choose(planted.file))
+            live = s.rpc.call("wave.variables", session=planted.session, wave=WAVE, lane=5, max_stop_ms=STOP_MS)
+            core = pathlib.Path(directory) / "core"
+            run = s.ctl("dump", s.app.pid, LONG_STOP, "-o", core)
+            assert run.returncode == 0, run.stderr
+        with CoreRpc(core) as rpc:
+            return live, rpc.call("wave.variables", session="core", wave=WAVE, lane=5)
+
+
+def test_a_core_says_what_the_process_said():
+    def in_a_register(file):
+        found = re.findall(r"\[(0x[0-9a-f]+), 0x[0-9a-f]+\): DW_OP_bregx VGPR",
+                           " ".join(d.attributes.get("DW_AT_location", "") for d in file.dies.values()))
+        return int(found[0], 16)
+
+    live, dead = both(2, in_a_register)
+    for answer in (live, dead):
+        answer.pop("stopped_us")
+    assert live == dead and any(v["state"] == "ok" for v in live["variables"]), json.dumps([live, dead], indent=1)
+
+
+def test_a_core_without_private_memory_says_so():
+    live, dead = both(0, lambda file: file.body(file.functions()[0]))
+    assert live["complete"] and any(v["state"] == "ok" for v in live["variables"]), live
+    assert not dead["complete"] and "could not be read" in dead["missing"][0], dead
+    assert not any(v["state"] == "ok" for v in dead["variables"] if "private" in v.get("location", "")), dead
+    assert all(v["address"] for v in dead["variables"] if v["state"] == "unreadable"), dead
