@@ -52,6 +52,7 @@ static const struct {
 	{ "exception.info", "events PID" },
 	{ "exception.forward", "events PID" },
 	{ "wave.registers", "registers PID" },
+	{ "wave.variables", "variables PID" },
 	{ "memory.read", "memory PID" },
 	{ "core.begin", "dump PID" },
 	{ "core.read", "dump PID" },

@@ -192,3 +192,27 @@ def test_a_core_without_private_memory_says_so():
     assert not dead["complete"] and "could not be read" in dead["missing"][0], dead
     assert not any(v["state"] == "ok" for v in dead["variables"] if "private" in v.get("location", "")), dead
     assert all(v["address"] for v in dead["variables"] if v["state"] == "unreadable"), dead
+
+
+def test_the_verb():
+    with tempfile.TemporaryDirectory() as directory:
+        path = compiled(directory, 3, 0)
+        with Scene(app=f"runtime ttmp; load {path}; queues 1; spin", gpus="gfx90a") as s:
+            planted = Planted(s, path)
+            planted.plant(planted.file.body(planted.file.functions()[0]))
+            answer = s.rpc.call("wave.variables", session=planted.session, wave=WAVE, lane=9, max_stop_ms=STOP_MS)
+            ask = ("variables", s.app.pid, "0:0:0", "--lane=9", LONG_STOP)
+            shown = s.ctl(*ask)
+            assert shown.returncode == 0 and not shown.stderr, shown
+            lines = shown.stdout.splitlines()
+            assert lines[0].split() == ["VARIABLE", "VALUE", "TYPE", "PLACE", "SCOPE"], lines
+            assert len(lines) == len(answer["variables"]) + 1, lines
+            for line, v in zip(lines[1:], answer["variables"]):
+                assert line.split()[0] == v["name"] and line.split()[-1] == v["scope"], (line, v)
+                assert (v["value"] if v["state"] == "ok" else f"<{v['state']}")[:20] in line, (line, v)
+            document = json.loads(s.ctl(*ask, "-j").stdout)
+            assert document["variables"] == answer["variables"], document
+            run = s.ctl("variables", s.app.pid, "0:0:0", "--scope=globals", LONG_STOP)
+            assert run.returncode == 2 and "argument, local, static" in run.stderr, run
+            run = s.ctl("variables", s.app.pid, "0:0:9", LONG_STOP)
+            assert run.returncode == 3, run

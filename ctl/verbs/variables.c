@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/* gpu-agentctl variables: what the variables of a wave are, for one of its lanes. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "ctl/cli_words.h"
+#include "ctl/ctl.h"
+#include "ctl/terminal/table.h"
+
+/* Values of the options. */
+static const char *lane_option, *frame_option, *scope_option;
+
+static const struct argv_option options[] = {
+	{ "lane", 0, ARGV_STRING, &lane_option, "N", "whose variables (default the first active one)", "thread" },
+	{ "frame", 0, ARGV_STRING, &frame_option, "N", "0 is the innermost function (default), 1 the one that called it" },
+	{ "scope", 0, ARGV_STRING, &scope_option, "SCOPE,...", "of argument, local, static (default all)" },
+	{ 0 },
+};
+
+static int parse_scopes(struct ctl *c, struct rpc_wave_variables_params *p)
+{
+	char *copy = rpc_arena_strdup(&c->arena, scope_option), *save;
+
+	p->scopes = rpc_arena_array(&c->arena, 3, sizeof(*p->scopes));
+	if (!copy || !p->scopes)
+		return ctl_fail(c, ENOMEM, "--scope");
+	p->has_scopes = true;
+	for (char *w = strtok_r(copy, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
+		int64_t value;
+
+		if (rpc_enum_value(&rpc_variable_scope_enum, w, &value) < 0 || p->n_scopes == 3)
+			return ctl_usage(c, "--scope: \"%.40s\" is none of argument, local, static", w);
+		p->scopes[p->n_scopes++] = (enum rpc_variable_scope)value;
+	}
+	return p->n_scopes ? 0 : ctl_usage(c, "--scope: needs names separated by commas");
+}
+
+static int parse(struct ctl *c, char **argv, struct rpc_wave_variables_params *p)
+{
+	int r = args_wave(c, "WAVE", argv[1], &p->wave);
+
+	if (r == 0 && lane_option)
+		r = args_u32(c, "--lane", lane_option, 0, 63, &p->lane);
+	p->has_lane = lane_option;
+	if (r == 0 && frame_option)
+		r = args_u32(c, "--frame", frame_option, 0, 1000, &p->frame);
+	p->has_frame = frame_option;
+	if (r == 0 && scope_option)
+		r = parse_scopes(c, p);
+	p->has_max_stop_ms = c->max_look_ms;
+	p->max_stop_ms = c->max_look_ms;
+	return r;
+}
+
+/* The value, or what is known instead of it. */
+static const char *value_of(struct ctl *c, const struct rpc_variable *v)
+{
+	auto_out struct out o = { 0 };
+
+	if (v->state == RPC_VALUE_STATE_OK)
+		return v->value;
+	out_fmt(&o, "<%s", show_name(&c->arena, &rpc_value_state_enum, v->state));
+	if (v->reason)
+		out_fmt(&o, ": %s", v->reason);
+	out_char(&o, '>');
+	if (v->value)
+		out_fmt(&o, " %s", v->value);
+	return o.data ? rpc_arena_strdup(&c->arena, o.data) : NULL;
+}
+
+static int show(struct ctl *c, const struct rpc_wave_variables_result *result)
+{
+	static const struct table_column columns[] = {
+		{ .title = "VARIABLE" },
+		{ .title = "VALUE", .importance = 3, .min = 20 },
+		{ .title = "TYPE", .importance = 2, .min = 8 },
+		{ .title = "PLACE", .importance = 1 },
+		{ .title = "SCOPE", .importance = 1 },
+	};
+	auto_table struct table t;
+
+	table_init(&t, columns, ARRAY_SIZE(columns));
+	for (size_t i = 0; i < result->n_variables; i++) {
+		const struct rpc_variable *v = &result->variables[i];
+
+		table_str(&t, v->name);
+		table_style(&t, v->state == RPC_VALUE_STATE_OK ? COLOR_PLAIN : COLOR_WARN, value_of(c, v));
+		table_str(&t, v->type);
+		table_str(&t, v->location);
+		table_str(&t, show_name(&c->arena, &rpc_variable_scope_enum, v->scope));
+	}
+	return ctl_print_table(c, &t);
+}
+
+static int run(struct ctl *c, int argc, char **argv)
+{
+	struct rpc_wave_variables_params p = { 0 };
+	struct rpc_wave_variables_result result;
+	int r = parse(c, argv, &p);
+
+	if (r == 0)
+		r = ctl_attach(c, argv[0], false);
+	if (r < 0)
+		return r;
+	p.session = c->session.session;
+	r = args_find_wave(c, &p.wave);
+	if (r == 0)
+		r = ctl_called(c, rpc_client_wave_variables(c->client, &p, &c->arena, &result, &c->err));
+	if (r == 0)
+		r = ctl_is_json(c) ? ctl_print_result(c) : show(c, &result);
+	for (size_t i = 0; r == 0 && !ctl_is_json(c) && i < result.n_missing; i++)
+		ctl_note(c, "%s", cli_words(c, result.missing[i]));
+	ctl_detach(c);
+	return r;
+}
+
+const struct ctl_verb ctl_verb_variables = {
+	.name = "variables",
+	.args = "PID WAVE",
+	.summary = "Show the variables of a wave, with their values",
+	.options = options,
+	.min_args = 2,
+	.max_args = 2,
+	.takes_core = true,
+	.run = run,
+};
