@@ -183,13 +183,6 @@ void call_frame_destroy(struct call_frame_table *t)
 	free(t);
 }
 
-size_t call_frame_bytes(const struct call_frame_table *t)
-{
-	return t ? sizeof(*t) + t->common_capacity * sizeof(*t->commons) +
-			   t->entry_capacity * sizeof(*t->entries) :
-		   0;
-}
-
 /* ------------------------------------------------------------------ rules -------------------- */
 
 struct run {

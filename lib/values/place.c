@@ -10,16 +10,6 @@
 /* Bits that are moved one by one; more of them lie at whole bytes in every file. */
 #define LOOSE_BITS_MAX 4096u
 
-const char *values_state_name(enum values_state s)
-{
-	static const char *const names[] = {
-		"ok", "partial", "optimised_out", "unavailable", "not_saved", "unreadable",
-		"inactive", "prologue",
-	};
-
-	return names[s];
-}
-
 void values_place_set_hole(struct values_place *p, enum values_state state, const char *reason)
 {
 	p->first = 0;

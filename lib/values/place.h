@@ -29,8 +29,6 @@ enum values_state {
 	VALUES_INACTIVE,      /**< The lane does not execute: its registers are old. */
 	VALUES_PROLOGUE,      /**< The function has not set up its stack frame yet. */
 };
-/** @return "ok", "optimised_out", ... */
-const char *values_state_name(enum values_state s);
 
 enum values_piece_kind {
 	VALUES_PIECE_HOLE,

@@ -139,13 +139,6 @@ void register_map_destroy(struct register_map *m)
 	free(m);
 }
 
-size_t register_map_bytes(const struct register_map *m)
-{
-	return m ? sizeof(*m) + m->entry_capacity * sizeof(*m->entries) +
-			   m->function_capacity * sizeof(*m->functions) :
-		   0;
-}
-
 /* Compare with a wanted name, which ends at the parameters that a demangled one has. */
 static int compare_name(const char *wanted, const char *name)
 {

@@ -78,11 +78,6 @@ void values_image_destroy(struct values_image *i)
 	free(i);
 }
 
-size_t values_image_bytes(const struct values_image *i)
-{
-	return i ? sizeof(*i) + register_map_bytes(i->registers) + call_frame_bytes(i->frames) : 0;
-}
-
 /* ------------------------------------------------------------------ names -------------------- */
 
 static bool follow(Dwarf_Die *die, unsigned attribute, Dwarf_Die *ret)

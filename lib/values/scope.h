@@ -26,8 +26,6 @@ struct values_image;
 int values_image_create(struct symbols_image *i, struct values_image **ret);
 /** Release; NULL is allowed. */
 void values_image_destroy(struct values_image *i);
-/** @return the memory that it takes, in bytes, without that of the symbols. */
-size_t values_image_bytes(const struct values_image *i);
 
 enum values_kind {
 	VALUES_ARGUMENT,

@@ -25,6 +25,7 @@
 #include "corefile/cuda/write.h"
 #include "corefile/file.h"
 #include "symbols/debug_info.h"
+#include "tests/values/state_names.h"
 #include "values/scope.h"
 
 #define REGISTERS    255u
@@ -280,7 +281,7 @@ static void show(struct values_image *i, struct debug_info *d, const struct valu
 	values_place_read(&p, f, size, data, known, &b);
 	values_place_print(&p, f, &place);
 	printf("%s\t%s\t%u\t%s\t%" PRIx64 "\t", v->name ? v->name : "", kinds[v->kind], v->block,
-	       values_state_name(b.state), (uint64_t)dwarf_dieoffset((Dwarf_Die *)&v->die));
+	       state_name(b.state), (uint64_t)dwarf_dieoffset((Dwarf_Die *)&v->die));
 	for (uint64_t k = 0; k < size; k++)
 		if (known[k])
 			printf("%02x", data[k]);

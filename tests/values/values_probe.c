@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "symbols/debug_info.h"
+#include "tests/values/state_names.h"
 #include "values/scope.h"
 
 #define SIZE_MAX_HERE 65536u
@@ -102,7 +103,7 @@ static void show(struct values_image *i, struct debug_info *d, const struct valu
 	values_place_read(&p, f, size, data, known, &b);
 	values_place_print(&p, f, &place);
 	printf("%s\t%s\t%u\t%s\t", v->name ? v->name : "", kinds[v->kind], v->block,
-	       values_state_name(b.state));
+	       state_name(b.state));
 	for (uint64_t k = 0; k < size; k++)
 		if (known[k])
 			printf("%02x", data[k]);

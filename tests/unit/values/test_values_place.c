@@ -4,6 +4,7 @@
 
 #include "values/evaluate.h"
 #include "testlib.h"
+#include "tests/values/state_names.h"
 
 /* Register n of a file has n in its lowest byte, the file above it, and the lane on top. */
 static int read_register(void *context, uint32_t lane, enum values_file file, uint32_t number,
@@ -174,7 +175,7 @@ static void expressions_mean_what_the_compilers_mean(void)
 		values_place_print(&p, &f, &place);
 		if (strcmp(hex, r->bytes) || b.state != r->state)
 			fprintf(stderr, "  %s: %s\n", r->name, b.reason ? b.reason : "");
-		TEST_ROW_STR(i, values_state_name(b.state), values_state_name(r->state));
+		TEST_ROW_STR(i, state_name(b.state), state_name(r->state));
 		TEST_ROW_STR(i, hex, r->bytes);
 		if (r->place)
 			TEST_ROW_STR(i, place.data, r->place);
@@ -297,7 +298,6 @@ static void broken_maps_are_refused(void)
 	w.data[5] = 0;
 	TEST_EQ(register_map_create(test_tail_dup(w.data, w.n - 1), w.n - 1, &m), -EBADMSG);
 	TEST_EQ_FATAL(register_map_create(test_tail_dup(w.data, w.n), w.n, &m), 0);
-	CU_ASSERT(register_map_bytes(m) > 0);
 	register_map_destroy(m);
 }
 

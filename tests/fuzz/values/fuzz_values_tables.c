@@ -29,8 +29,6 @@ static void try_registers(const uint8_t *data, size_t size)
 				if (register_map_find(m, names[i], numbers[k], at, parts, &n, &n_parts) == 0 &&
 				    (!n || n > REGISTER_MAP_PARTS_MAX || !n_parts || n_parts > 2))
 					__builtin_trap();
-	if (register_map_bytes(m) < size / 64)
-		seen ^= 1;
 	register_map_destroy(m);
 }
 
