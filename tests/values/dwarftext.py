@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A second reader of AMD's variables: llvm-dwarfdump's text, and the rules written down again.  It shares no code with lib/values."""
+"""A second reader of AMD's variables: llvm-dwarfdump's text, and the rules written down again, without code of lib/values."""
 from __future__ import annotations
 
 import dataclasses
