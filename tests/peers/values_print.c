@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Print the variables of a program's file as lib/values shows them, one a line: name, type, value,
- * with tabs between.  usage: values_print FILE
+ * with tabs between.  With a second argument, evaluate the expressions of that file's lines instead.
+ * usage: values_print FILE [EXPRESSIONS]
  */
 #include <dwarf.h>
 #include <elfutils/libdw.h>
@@ -15,6 +16,7 @@
 
 #include "base/elf_view.h"
 #include "symbols/debug_info.h"
+#include "values/expression/expression.h"
 #include "values/text/value.h"
 
 static uint8_t *bytes;
@@ -53,8 +55,12 @@ static bool address_of(Dwarf_Die *die, uint64_t *ret)
 	return true;
 }
 
-static void print_variable(struct values_types *types, struct debug_info *d, Dwarf_Die *die,
-			   struct elf_view *v)
+static struct debug_info *info;
+static struct values_types *types;
+static Dwarf *dw;
+static struct elf_view view;
+
+static void print_variable(Dwarf_Die *die)
 {
 	struct values_data data = { .lack = VALUES_UNREADABLE };
 	struct values_node node;
@@ -62,18 +68,21 @@ static void print_variable(struct values_types *types, struct debug_info *d, Dwa
 	struct values_call call;
 	auto_out struct out o = { 0 };
 	uint64_t address;
+	uint8_t *value;
 	Dwarf_Die own;
 
-	if (!address_of(die, &address) || !debug_info_die(d, dwarf_dieoffset(die), &own))
+	if (dwarf_tag(die) != DW_TAG_variable || !address_of(die, &address) ||
+	    !debug_info_die(info, dwarf_dieoffset(die), &own))
 		return;
 	t = values_type_of(types, &own);
-	values_call_init(&call, read_memory, v);
+	values_call_init(&call, read_memory, &view);
 	call.nodes_left = 100000;
 	data.size = values_type_size(t);
-	data.bytes = calloc(1, data.size + 1);
-	if (read_memory(v, VALUES_SPACE_GENERIC, address, (void *)data.bytes, data.size) < 0)
+	value = calloc(1, data.size + 1);
+	data.bytes = value;
+	if (!value || read_memory(&view, VALUES_SPACE_GENERIC, address, value, data.size) < 0)
 		exit(1);
-	out_fmt(&o, "%s\t", debug_info_string(d, &own, DW_AT_name));
+	out_fmt(&o, "%s\t", debug_info_string(info, &own, DW_AT_name));
 	values_type_print(t, &o);
 	out_char(&o, '\t');
 	if (values_node_init(&node, "v", t, &data, &call) < 0)
@@ -81,46 +90,141 @@ static void print_variable(struct values_types *types, struct debug_info *d, Dwa
 	values_node_print(&node, &o);
 	printf("%s\n", o.data);
 	values_node_deinit(&node);
-	free((void *)data.bytes);
+	free(value);
 }
 
-int main(int argc, char **argv)
+/* Find a DIE of a unit's first level by its name; a variable or a type. */
+static bool find(const char *name, bool is_variable, Dwarf_Die *ret)
 {
-	int fd = argc == 2 ? open(argv[1], O_RDONLY | O_CLOEXEC) : -1;
-	struct symbols_image *image;
-	struct values_types *types;
-	struct debug_info *d;
-	struct elf_view v;
-	struct stat st;
 	Dwarf_Off at = 0, next;
 	size_t header;
-	Dwarf *dw;
+	Dwarf_Die cu;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return 2;
-	size = (size_t)st.st_size;
-	bytes = malloc(size);
-	if (!bytes || read(fd, bytes, size) != st.st_size || elf_view_init(&v, bytes, size) < 0 ||
-	    symbols_image_create(bytes, size, &image) < 0)
-		return 1;
-	d = symbols_image_debug_info(image);
-	dw = dwarf_begin(fd, DWARF_C_READ);
-	if (!d || !dw || values_types_create(d, &types) < 0)
-		return 1;
+	for (; dwarf_nextcu(dw, at, &next, &header, NULL, NULL, NULL) == 0; at = next) {
+		if (!dwarf_offdie(dw, at + header, &cu) || dwarf_child(&cu, ret) != 0)
+			continue;
+		do {
+			const char *own = dwarf_diename(ret);
+
+			if (own && !strcmp(own, name) && (dwarf_tag(ret) == DW_TAG_variable) == is_variable)
+				return true;
+		} while (dwarf_siblingof(ret, ret) == 0);
+	}
+	return false;
+}
+
+static int find_variable(void *context, const char *name, struct values_result *ret)
+{
+	Dwarf_Die die, own;
+
+	if (!find(name, true, &die) || !address_of(&die, &ret->address) ||
+	    !debug_info_die(info, dwarf_dieoffset(&die), &own))
+		return -ENOENT;
+	ret->type = values_type_of(types, &own);
+	ret->has_address = true;
+	ret->space = VALUES_SPACE_GENERIC;
+	return 0;
+}
+
+static struct values_type *find_type(void *context, const char *name)
+{
+	Dwarf_Die die;
+
+	return find(name, false, &die) ? values_type_at(types, dwarf_dieoffset(&die)) : NULL;
+}
+
+static void print_result(const struct values_expression *e, struct values_result *v, struct values_call *call)
+{
+	auto_out struct out o = { 0 };
+	struct values_node node;
+
+	if (values_result_node(e, v, call, &node) < 0)
+		exit(1);
+	values_type_print(v->type, &o);
+	out_char(&o, '\t');
+	values_node_print(&node, &o);
+	printf("%s\n", o.data);
+	values_node_deinit(&node);
+}
+
+static void evaluate(const char *text)
+{
+	static const struct values_names names = { .variable = find_variable, .type = find_type };
+	struct values_expression *e = NULL;
+	struct values_error error;
+	struct values_result v = { 0 };
+	struct values_call call;
+	int r = values_expression_parse(text, &e, &error);
+
+	values_call_init(&call, read_memory, &view);
+	if (r == 0)
+		r = values_expression_evaluate(e, types, &names, &call, &v, &error);
+	if (r < 0)
+		printf("error\t%u: %s\n", error.column, error.text);
+	else
+		print_result(e, &v, &call);
+	values_result_deinit(&v);
+	values_expression_destroy(e);
+}
+
+static void print_all(void)
+{
+	Dwarf_Off at = 0, next;
+	size_t header;
+
 	for (; dwarf_nextcu(dw, at, &next, &header, NULL, NULL, NULL) == 0; at = next) {
 		Dwarf_Die cu, die;
 
 		if (!dwarf_offdie(dw, at + header, &cu) || dwarf_child(&cu, &die) != 0)
 			continue;
-		do {
-			if (dwarf_tag(&die) == DW_TAG_variable)
-				print_variable(types, d, &die, &v);
-		} while (dwarf_siblingof(&die, &die) == 0);
+		do
+			print_variable(&die);
+		while (dwarf_siblingof(&die, &die) == 0);
 	}
+}
+
+static int evaluate_lines(const char *path)
+{
+	FILE *f = fopen(path, "re");
+	char *line = NULL;
+	size_t room = 0;
+
+	if (!f)
+		return 1;
+	while (getline(&line, &room, f) > 0) {
+		line[strcspn(line, "\n")] = '\0';
+		evaluate(line);
+	}
+	free(line);
+	return fclose(f);
+}
+
+int main(int argc, char **argv)
+{
+	int fd = argc > 1 ? open(argv[1], O_RDONLY | O_CLOEXEC) : -1;
+	struct symbols_image *image;
+	struct stat st;
+	int r = 0;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return 2;
+	size = (size_t)st.st_size;
+	bytes = malloc(size);
+	if (!bytes || read(fd, bytes, size) != st.st_size || elf_view_init(&view, bytes, size) < 0 ||
+	    symbols_image_create(bytes, size, &image) < 0)
+		return 1;
+	info = symbols_image_debug_info(image);
+	dw = dwarf_begin(fd, DWARF_C_READ);
+	if (!info || !dw || values_types_create(info, &types) < 0)
+		return 1;
+	if (argc == 3)
+		r = evaluate_lines(argv[2]);
+	else
+		print_all();
 	values_types_destroy(types);
 	symbols_image_destroy(image);
 	dwarf_end(dw);
 	free(bytes);
 	close(fd);
-	return 0;
+	return r;
 }

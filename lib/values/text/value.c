@@ -97,22 +97,16 @@ static int set_unknown(struct values_node *n, enum values_state state)
 
 /* ------------------------------------------------------------------ scalars ------------------ */
 
-/*
- * Bring a bit field into the bytes of its type.
- * @param bytes  16 of them.
- */
-static void extract(const struct slice *s, bool is_signed, uint8_t *bytes)
+void values_bits_extract(const uint8_t *from, uint64_t bit, uint32_t size, bool is_signed, uint8_t *bytes)
 {
 	bool negative = false;
 
 	memset(bytes, 0, 16);
-	for (uint32_t i = 0; i < s->bit_size; i++) {
-		uint64_t at = s->bit + i;
-
-		negative = s->data->bytes[at / 8] >> (at % 8) & 1;
+	for (uint32_t i = 0; i < size && i < 128; i++) {
+		negative = from[(bit + i) / 8] >> ((bit + i) % 8) & 1;
 		bytes[i / 8] |= (uint8_t)(negative << (i % 8));
 	}
-	for (uint32_t i = s->bit_size; is_signed && negative && i < 128; i++)
+	for (uint32_t i = size; is_signed && negative && i < 128; i++)
 		bytes[i / 8] |= (uint8_t)(1 << (i % 8));
 }
 
@@ -149,14 +143,10 @@ static void print_enumeration(struct values_type *t, uint64_t v, struct out *o)
 static void print_scalar(struct values_type *t, const struct values_scalar *s, const uint8_t *bytes,
 			 enum values_format format, struct out *o)
 {
-	size_t n;
-
-	if (t->kind != VALUES_TYPE_ENUM || format) {
+	if (t->kind == VALUES_TYPE_ENUM && !format)
+		print_enumeration(t, values_scalar_integer(&t->scalar, bytes), o);
+	else
 		values_scalar_print(s, format, bytes, o);
-		return;
-	}
-	(void)values_type_enumerators(t, &n); /* Only they tell whether it is signed. */
-	print_enumeration(t, values_scalar_integer(&t->scalar, bytes), o);
 }
 
 static int add_scalar(struct values_node *n, const struct values_scalar *s, const struct slice *at,
@@ -166,8 +156,11 @@ static int add_scalar(struct values_node *n, const struct values_scalar *s, cons
 	uint64_t bits = at->bit_size ? at->bit_size : 8 * (uint64_t)s->size;
 	uint64_t first = at->bit / 8;
 	uint8_t bytes[16];
+	size_t unused;
 	auto_out struct out o = { .limit = VALUES_TEXT_MAX };
 
+	if (t->kind == VALUES_TYPE_ENUM) /* Only its enumerators tell whether it is signed. */
+		(void)values_type_enumerators(t, &unused);
 	if (!are_known(at->data, first, (at->bit + bits + 7) / 8 - first))
 		return set_unknown(n, at->data->lack);
 	if (!at->bit_size && at->bit % 8 == 0) {
@@ -175,13 +168,8 @@ static int add_scalar(struct values_node *n, const struct values_scalar *s, cons
 	} else if (s->size > sizeof(bytes) || at->bit_size > 128) {
 		return set_unknown(n, VALUES_UNAVAILABLE);
 	} else {
-		struct slice field = *at;
-		size_t unused;
-
-		field.bit_size = (uint32_t)bits;
-		if (t->kind == VALUES_TYPE_ENUM)
-			(void)values_type_enumerators(t, &unused);
-		extract(&field, s->encoding == VALUES_SIGNED || s->encoding == VALUES_SIGNED_CHAR, bytes);
+		values_bits_extract(at->data->bytes, at->bit, (uint32_t)bits,
+				    s->encoding == VALUES_SIGNED || s->encoding == VALUES_SIGNED_CHAR, bytes);
 		print_scalar(t, s, bytes, c->format, &o);
 	}
 	return take_text(&o, n);
@@ -427,8 +415,7 @@ static int add_array(struct values_node *n, const struct slice *at, struct value
 
 /* ------------------------------------------------------------------ any value ---------------- */
 
-/* Numbers that CUDA and HIP wrap in a struct. */
-static bool is_number(struct values_type *t, struct values_scalar *ret)
+bool values_wrapped_number(struct values_type *t, struct values_scalar *ret)
 {
 	return t->kind == VALUES_TYPE_STRUCT && t->name && t->size == 2 &&
 	       values_scalar_parse(t->name, ret) == 0 && ret->size == 2;
@@ -460,7 +447,7 @@ static int add_composite(struct values_node *n, const struct slice *at, struct v
 		n->state = VALUES_UNAVAILABLE;
 		return set_text(n, "<incomplete type>");
 	}
-	if (is_number(t, &number))
+	if (values_wrapped_number(t, &number))
 		return add_scalar(n, &number, at, c);
 	if (at->level >= VALUES_LEVELS_MAX) {
 		c->cut = n->cut = true;
@@ -497,10 +484,10 @@ static int add_node(struct values_node *n, const struct slice *at, struct values
 	}
 }
 
-int values_node_init(struct values_node *ret, const char *name, struct values_type *type,
-		     const struct values_data *data, struct values_call *c)
+int values_node_init_field(struct values_node *ret, const char *name, struct values_type *type,
+			   const struct values_data *data, uint32_t bit, uint32_t bit_size, struct values_call *c)
 {
-	const struct slice all = { .data = data };
+	const struct slice all = { .data = data, .bit = bit, .bit_size = bit_size };
 	int r = 0;
 
 	*ret = (struct values_node){ .type = type, .repeats = 1 };
@@ -511,4 +498,10 @@ int values_node_init(struct values_node *ret, const char *name, struct values_ty
 	if (r < 0)
 		values_node_deinit(ret);
 	return r;
+}
+
+int values_node_init(struct values_node *ret, const char *name, struct values_type *type,
+		     const struct values_data *data, struct values_call *c)
+{
+	return values_node_init_field(ret, name, type, data, 0, 0, c);
 }

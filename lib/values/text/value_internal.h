@@ -19,4 +19,17 @@ size_t values_string_length(const struct values_scalar *s, const uint8_t *text, 
 /** Append the name of an enumerator, with that of its enumeration where the language wants it. */
 void values_enumerator_print(const struct values_type *t, const struct values_enumerator *e, struct out *o);
 
+/** @return whether a struct is a number that CUDA or HIP wraps, as __half; then which. */
+bool values_wrapped_number(struct values_type *t, struct values_scalar *ret);
+/**
+ * Bring bits into bytes of their own.
+ * @param bit    The first one.
+ * @param size   At most 128.
+ * @param bytes  16 of them, extended by the sign or by 0.
+ */
+void values_bits_extract(const uint8_t *from, uint64_t bit, uint32_t size, bool is_signed, uint8_t *bytes);
+/** The same as values_node_init(), of bits. @param bit_size  0: whole bytes. */
+int values_node_init_field(struct values_node *ret, const char *name, struct values_type *type,
+			   const struct values_data *data, uint32_t bit, uint32_t bit_size, struct values_call *c);
+
 #endif /* VALUES_VALUE_INTERNAL_H */

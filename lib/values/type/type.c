@@ -143,17 +143,37 @@ const char *values_type_space_word(const struct values_types *ts, enum values_sp
 	return values_space_name(space);
 }
 
+struct values_type *values_type_void(struct values_types *ts)
+{
+	return &ts->nothing;
+}
+
+static struct values_type *find_made(struct values_types *ts, const char *name, enum values_type_kind kind)
+{
+	for (size_t i = 0; i < ts->n_named; i++)
+		if (ts->named[i]->kind == kind && ts->named[i]->name && !strcmp(ts->named[i]->name, name))
+			return ts->named[i];
+	return NULL;
+}
+
 static void set_name(struct values_type *t, const char *name)
 {
+	struct values_types *ts = t->types;
+
 	t->own_name = strdup(name);
 	t->name = t->own_name;
+	if (ts->n_named < sizeof(ts->named) / sizeof(ts->named[0]))
+		ts->named[ts->n_named++] = t;
 }
 
 struct values_type *values_type_scalar(struct values_types *ts, const char *name,
 				       enum values_encoding encoding, uint32_t size)
 {
-	struct values_type *t = values_type_new(ts, VALUES_TYPE_SCALAR);
+	struct values_type *t = find_made(ts, name, VALUES_TYPE_SCALAR);
 
+	if (t && t->scalar.encoding == encoding && t->size == size)
+		return t;
+	t = values_type_new(ts, VALUES_TYPE_SCALAR);
 	if (t == &ts->unknown)
 		return t;
 	set_name(t, name);
@@ -165,10 +185,14 @@ struct values_type *values_type_scalar(struct values_types *ts, const char *name
 struct values_type *values_type_pointer(struct values_types *ts, struct values_type *target,
 					enum values_space space)
 {
-	struct values_type *t = values_type_new(ts, VALUES_TYPE_POINTER);
+	struct values_type *t = target->pointers[space];
 
+	if (t)
+		return t;
+	t = values_type_new(ts, VALUES_TYPE_POINTER);
 	if (t == &ts->unknown)
 		return t;
+	target->pointers[space] = t;
 	t->size = 8;
 	t->scalar = (struct values_scalar){ VALUES_POINTER, 8, values_type_space_word(ts, space) };
 	t->space = space;
@@ -180,10 +204,14 @@ struct values_type *values_type_pointer(struct values_types *ts, struct values_t
 struct values_type *values_type_array(struct values_types *ts, struct values_type *element,
 				      uint64_t count)
 {
-	struct values_type *t = values_type_new(ts, VALUES_TYPE_ARRAY);
+	struct values_type *t = element->array;
 
+	if (t && t->count == count)
+		return t;
+	t = values_type_new(ts, VALUES_TYPE_ARRAY);
 	if (t == &ts->unknown)
 		return t;
+	element->array = t;
 	t->has_count = true;
 	t->count = count;
 	t->target = element;
@@ -194,9 +222,12 @@ struct values_type *values_type_array(struct values_types *ts, struct values_typ
 struct values_type *values_type_struct(struct values_types *ts, const char *name,
 				       struct values_type *member, const char *members)
 {
-	struct values_type *t = values_type_new(ts, VALUES_TYPE_STRUCT);
+	struct values_type *t = find_made(ts, name, VALUES_TYPE_STRUCT);
 	size_t capacity = 0;
 
+	if (t)
+		return t;
+	t = values_type_new(ts, VALUES_TYPE_STRUCT);
 	if (t == &ts->unknown)
 		return t;
 	set_name(t, name);

@@ -86,6 +86,7 @@ struct values_type {
 	struct values_member *members;
 	struct values_enumerator *enumerators;
 	size_t n_members;
+	struct values_type *pointers[VALUES_SPACE_COUNT], *array; /**< Those last made up of it. */
 };
 
 /** The types of one image that were asked for, or made up for it. */
@@ -116,9 +117,14 @@ struct values_type *values_type_of(struct values_types *ts, Dwarf_Die *die);
 /** @return the type that a DIE is. */
 struct values_type *values_type_at(struct values_types *ts, Dwarf_Off die);
 
+/*
+ * Those that are asked for again and again, as for each lane of a wave, are made once only.
+ */
 /** @return a base type. */
 struct values_type *values_type_scalar(struct values_types *ts, const char *name,
 				       enum values_encoding encoding, uint32_t size);
+/** @return void. */
+struct values_type *values_type_void(struct values_types *ts);
 /** @return a pointer to a type. */
 struct values_type *values_type_pointer(struct values_types *ts, struct values_type *target,
 					enum values_space space);

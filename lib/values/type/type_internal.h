@@ -14,6 +14,8 @@ struct values_types {
 	/** Those of the debug information by their offset, open addressing; the size is a power of 2. */
 	struct values_type **by_die;
 	size_t n_by_die, slots;
+	struct values_type *named[64]; /**< Those made up by their names. */
+	size_t n_named;
 	size_t n_members; /**< Of all types together. */
 	struct values_type unknown, nothing; /**< What is beyond a limit; void. */
 };
