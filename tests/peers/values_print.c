@@ -44,12 +44,15 @@ static int read_memory(void *context, enum values_space space, uint64_t address,
 
 static bool address_of(Dwarf_Die *die, uint64_t *ret)
 {
-	Dwarf_Attribute a;
+	Dwarf_Attribute a, address;
 	Dwarf_Op *op;
 	size_t n;
 
-	if (!dwarf_attr(die, DW_AT_location, &a) || dwarf_getlocation(&a, &op, &n) < 0 || n != 1 ||
-	    op->atom != DW_OP_addr)
+	if (!dwarf_attr(die, DW_AT_location, &a) || dwarf_getlocation(&a, &op, &n) < 0 || n != 1)
+		return false;
+	if (op->atom == DW_OP_addrx && dwarf_getlocation_attr(&a, op, &address) == 0)
+		return dwarf_formaddr(&address, ret) == 0;
+	if (op->atom != DW_OP_addr)
 		return false;
 	*ret = op->number;
 	return true;
@@ -77,6 +80,7 @@ static void print_variable(Dwarf_Die *die)
 	t = values_type_of(types, &own);
 	values_call_init(&call, read_memory, &view);
 	call.nodes_left = 100000;
+	call.levels = 20;
 	data.size = values_type_size(t);
 	value = calloc(1, data.size + 1);
 	data.bytes = value;

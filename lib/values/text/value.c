@@ -17,7 +17,8 @@ void values_call_init(struct values_call *c,
 		      void *context)
 {
 	*c = (struct values_call){ .read = read, .context = context, .nodes_left = VALUES_NODES_MAX,
-				   .reads_left = VALUES_READS_MAX, .bytes_left = VALUES_BYTES_MAX };
+				   .reads_left = VALUES_READS_MAX, .bytes_left = VALUES_BYTES_MAX,
+				   .levels = VALUES_LEVELS_MAX };
 }
 
 int values_call_read(struct values_call *c, enum values_space space, uint64_t address, void *ret,
@@ -128,6 +129,8 @@ static void print_enumeration(struct values_type *t, uint64_t v, struct out *o)
 			out_u64(o, v);
 		return;
 	}
+	if (t->size < 8)
+		v &= (UINT64_C(1) << 8 * t->size) - 1;
 	for (size_t i = 0; i < n; i++)
 		if (v & e[i].value) {
 			out_str(o, printed++ ? " | " : "(");
@@ -264,7 +267,7 @@ static int add_reference(struct values_node *n, const struct slice *at, struct v
 	out_char(&o, '@');
 	values_scalar_print(&t->scalar, VALUES_HEX, at->data->bytes + at->bit / 8, &o);
 	bytes = size && size <= c->bytes_left ? calloc(1, (size_t)size) : NULL;
-	if (!bytes || at->level >= VALUES_LEVELS_MAX)
+	if (!bytes || at->level >= c->levels)
 		c->cut = true;
 	else if (values_call_read(c, t->space, address, bytes, (size_t)size) < 0)
 		out_fmt(&o, ": <error: Cannot access memory at address 0x%llx>", (unsigned long long)address);
@@ -378,7 +381,7 @@ static int add_elements(struct values_node *n, const struct slice *at, struct va
 			break;
 		child->type = values_type_target(t);
 		child->index = i;
-		child->repeats = run >= VALUES_REPEATS_MIN ? run : 1;
+		child->repeats = run > VALUES_REPEATS_MIN ? run : 1;
 		r = add_node(child, &inside, c);
 		i += child->repeats;
 		shown += child->repeats > 1 ? VALUES_REPEATS_MIN : 1;
@@ -449,7 +452,7 @@ static int add_composite(struct values_node *n, const struct slice *at, struct v
 	}
 	if (values_wrapped_number(t, &number))
 		return add_scalar(n, &number, at, c);
-	if (at->level >= VALUES_LEVELS_MAX) {
+	if (at->level >= c->levels) {
 		c->cut = n->cut = true;
 		return set_text(n, "{...}");
 	}

@@ -23,7 +23,7 @@
 #define VALUES_LEVELS_MAX 8u
 /** Elements of an array or string that are shown, as in gdb. */
 #define VALUES_ELEMENTS_MAX 200u
-/** Equal elements in a row from which on they are one node. */
+/** More equal elements in a row than this are one node. */
 #define VALUES_REPEATS_MIN 10u
 
 /** What the values of one call may take together, and how memory is read for them. */
@@ -36,6 +36,7 @@ struct values_call {
 	void *context;
 	enum values_format format; /**< Of all scalars. */
 	uint32_t nodes_left, reads_left, bytes_left;
+	unsigned levels; /**< Below a value. */
 	bool cut; /**< Something was left out because nothing was left. */
 };
 #define VALUES_NODES_MAX 1024u

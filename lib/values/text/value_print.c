@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Values as one line of text: structs, arrays, and strings. */
+#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
@@ -22,12 +23,19 @@ static bool is_pair(const struct values_scalar *s, const uint8_t *text, size_t i
 	       (element(text, i, 2) & 0xfc00) == 0xd800 && (element(text, i + 1, 2) & 0xfc00) == 0xdc00;
 }
 
-static void print_element(const struct values_scalar *s, uint32_t v, char quote, struct out *o)
+/* Could a digit be taken for one more of the escape that the text ends with? */
+static bool ends_in_hex(const struct out *o, size_t before)
 {
-	if (s->size == 1 && v >= 0x80)
+	return o->size > before + 2 && !memcmp(o->data + before, "\\x", 2);
+}
+
+/* Also between single quotes, " is escaped and ' is not: as gdb does it. */
+static void print_element(const struct values_scalar *s, uint32_t v, size_t before, struct out *o)
+{
+	if ((s->size == 1 && v >= 0x80) || (v < 0x80 && isxdigit((int)v) && ends_in_hex(o, before)))
 		out_fmt(o, "\\%03o", v);
 	else
-		values_character_print(v, quote, o);
+		values_character_print(v, '"', o);
 }
 
 static size_t run_of(const uint8_t *text, size_t i, size_t n, size_t size)
@@ -44,7 +52,7 @@ void values_string_print(const struct values_scalar *s, const uint8_t *text, siz
 {
 	const char *prefix = s->encoding != VALUES_UTF ? "" : s->size == 1 ? "u8" : s->size == 2 ? "u" : "U";
 	bool is_open = false, is_first = true;
-	size_t i = 0;
+	size_t i = 0, before = o->size, start;
 
 	if (!n)
 		out_fmt(o, "%s\"\"", prefix);
@@ -54,7 +62,7 @@ void values_string_print(const struct values_scalar *s, const uint8_t *text, siz
 
 		if (run > VALUES_REPEATS_MIN) {
 			out_fmt(o, "%s%s%s'", is_open ? "\"" : "", is_first ? "" : ", ", prefix);
-			print_element(s, v, '\'', o);
+			print_element(s, v, o->size, o);
 			out_fmt(o, "' <repeats %zu times>", run);
 			is_open = false;
 			i += run;
@@ -64,7 +72,9 @@ void values_string_print(const struct values_scalar *s, const uint8_t *text, siz
 			is_open = true;
 			if (is_pair(s, text, i, n))
 				v = 0x10000 + ((v & 0x3ff) << 10) + (element(text, ++i, 2) & 0x3ff);
-			print_element(s, v, '"', o);
+			start = o->size;
+			print_element(s, v, before, o);
+			before = start;
 			i++;
 		}
 		is_first = false;

@@ -71,21 +71,21 @@ struct values_type *values_type_of(struct values_types *ts, Dwarf_Die *die)
 
 static enum values_encoding encoding_of(uint64_t dw_ate, const char *name)
 {
-	struct values_scalar by_name;
+	struct values_scalar by_name = { 0 };
 
+	if (name)
+		(void)values_scalar_parse(name, &by_name);
 	switch (dw_ate) {
 	case DW_ATE_boolean:
 		return VALUES_BOOL;
 	case DW_ATE_float:
-		if (name && values_scalar_parse(name, &by_name) == 0 && by_name.encoding == VALUES_BFLOAT)
-			return VALUES_BFLOAT;
-		return VALUES_FLOAT;
+		return by_name.encoding == VALUES_BFLOAT ? VALUES_BFLOAT : VALUES_FLOAT;
 	case DW_ATE_signed:
 		return VALUES_SIGNED;
 	case DW_ATE_signed_char:
 		return VALUES_SIGNED_CHAR;
-	case DW_ATE_unsigned:
-		return VALUES_UNSIGNED;
+	case DW_ATE_unsigned: /* DWARF 2 has nothing for characters of Unicode. */
+		return by_name.encoding == VALUES_UTF ? VALUES_UTF : VALUES_UNSIGNED;
 	case DW_ATE_unsigned_char:
 		return VALUES_UNSIGNED_CHAR;
 	case DW_ATE_UTF:
@@ -97,9 +97,27 @@ static enum values_encoding encoding_of(uint64_t dw_ate, const char *name)
 	}
 }
 
+/* GCC's names of C's integer types, as everybody else writes them. */
+static const char *usual_name(const char *name)
+{
+	static const char *const names[][2] = {
+		{ "short int", "short" }, { "short unsigned int", "unsigned short" },
+		{ "long int", "long" }, { "long unsigned int", "unsigned long" },
+		{ "long long int", "long long" }, { "long long unsigned int", "unsigned long long" },
+		{ "__int128 unsigned", "unsigned __int128" },
+	};
+
+	for (size_t i = 0; name && i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(names[i][0], name))
+			return names[i][1];
+	return name;
+}
+
 static void read_base(struct values_type *t, Dwarf_Die *die)
 {
 	uint64_t encoding = 0;
+
+	t->name = usual_name(t->name);
 
 	(void)number(die, DW_AT_encoding, &encoding);
 	t->kind = VALUES_TYPE_SCALAR;
@@ -431,7 +449,7 @@ static void read_enumerators(struct values_type *t, Dwarf_Die *die)
 			break;
 	}
 	t->is_flags = is_flags && !is_negative;
-	if (is_negative || values_type_strip(values_type_target(t))->scalar.encoding == VALUES_SIGNED)
+	if (is_negative)
 		t->scalar.encoding = VALUES_SIGNED;
 }
 
