@@ -79,9 +79,9 @@ class Program:
             return f"{self.scalar()} (*{name})[{r.randrange(1, 9)}]"
         if kind < .7:
             sizes = "".join(f"[{r.choice([1, 2, 3, 11, 12])}]" for _ in range(r.randrange(1, 3)))
-            # gdb leaves out the prefix of some strings of UTF-16.
+            # gdb leaves out the prefix of some strings of UTF-16 and UTF-32.
             element = self.scalar()
-            return f"{r.choice(['int' if 'char16' in element else element, 'char', 'float'])} {name}{sizes}"
+            return f"{r.choice(['int' if element in ('char16_t', 'char32_t') else element, 'char', 'float'])} {name}{sizes}"
         if kind < .8:
             return f"{r.choice(self.enums) if self.enums else self.enum()} {name}"
         if kind < .95 and self.structs:
