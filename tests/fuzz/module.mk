@@ -60,3 +60,5 @@ fuzz_values_$(1)_src := tests/fuzz/values/fuzz_values_$(1).c
 endef
 $(foreach t,expression tables image,$(eval $(call values_fuzz,$(t))))
 fuzz_values_image_cflags += $(call pkg_cflags,libdw libelf)
+
+include tests/fuzz/values/module.mk

@@ -687,9 +687,9 @@ static int eval_binary(struct run *x, const struct values_term *t, result *ret)
 	if (r == 0)
 		r = eval_pointers(x, t, &a, &b, ret);
 	if (r == 1) {
-		r = number_of(x, t, &a, &n);
+		r = number_of(x, term_of(x, t->a), &a, &n);
 		if (r == 0)
-			r = number_of(x, t, &b, &m);
+			r = number_of(x, term_of(x, t->b), &b, &m);
 		if (r == 0)
 			r = values_calculate(t->op, n, m, &n, t->column, x->error);
 		if (r == 0)

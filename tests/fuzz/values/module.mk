@@ -1,0 +1,7 @@
+# Types, values and expressions.
+define values_fuzz
+$(call fuzz_target,values_$(1),values symbols,$(values_ldlibs))
+fuzz_values_$(1)_src := tests/fuzz/values/fuzz_values_$(1).c
+fuzz_values_$(1)_cflags += $(call pkg_cflags,libdw libelf)
+endef
+$(foreach t,type watch,$(eval $(call values_fuzz,$(t))))
