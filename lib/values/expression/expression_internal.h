@@ -75,14 +75,6 @@ struct values_expression {
 	size_t names_used;
 };
 
-/** A number in the widest of its kind. */
-struct values_number {
-	bool is_real, is_signed;
-	uint8_t size; /**< 4 or 8. */
-	uint64_t integer;
-	double real;
-};
-
 /** Set an error's text. @return -EINVAL. */
 int values_error_set(struct values_error *e, unsigned column, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

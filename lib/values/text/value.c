@@ -152,6 +152,19 @@ static void print_scalar(struct values_type *t, const struct values_scalar *s, c
 		values_scalar_print(s, format, bytes, o);
 }
 
+/* Note the number that a value is, for those who compare values. */
+static void set_number(struct values_node *n, const struct values_scalar *s, const uint8_t *bytes)
+{
+	n->has_number = s->encoding != VALUES_RAW && s->size <= 8;
+	n->number.size = (uint8_t)s->size;
+	n->number.is_real = values_scalar_float(s, bytes, &n->number.real);
+	if (!n->number.is_real)
+		n->number.integer = values_scalar_integer(s, bytes);
+	n->number.is_signed = s->encoding == VALUES_SIGNED || s->encoding == VALUES_SIGNED_CHAR;
+	if (s->encoding == VALUES_FLOAT || s->encoding == VALUES_BFLOAT)
+		n->has_number = n->number.is_real;
+}
+
 static int add_scalar(struct values_node *n, const struct values_scalar *s, const struct slice *at,
 		      struct values_call *c)
 {
@@ -167,12 +180,14 @@ static int add_scalar(struct values_node *n, const struct values_scalar *s, cons
 	if (!are_known(at->data, first, (at->bit + bits + 7) / 8 - first))
 		return set_unknown(n, at->data->lack);
 	if (!at->bit_size && at->bit % 8 == 0) {
+		set_number(n, s, at->data->bytes + first);
 		print_scalar(t, s, at->data->bytes + first, c->format, &o);
 	} else if (s->size > sizeof(bytes) || at->bit_size > 128) {
 		return set_unknown(n, VALUES_UNAVAILABLE);
 	} else {
 		values_bits_extract(at->data->bytes, at->bit, (uint32_t)bits,
 				    s->encoding == VALUES_SIGNED || s->encoding == VALUES_SIGNED_CHAR, bytes);
+		set_number(n, s, bytes);
 		print_scalar(t, s, bytes, c->format, &o);
 	}
 	return take_text(&o, n);
@@ -241,7 +256,8 @@ static int add_pointer(struct values_node *n, const struct slice *at, struct val
 	if (!are_known(at->data, at->bit / 8, t->size))
 		return set_unknown(n, at->data->lack);
 	values_scalar_print(&t->scalar, c->format, at->data->bytes + at->bit / 8, &o);
-	address = values_scalar_integer(&t->scalar, at->data->bytes + at->bit / 8);
+	set_number(n, &t->scalar, at->data->bytes + at->bit / 8);
+	address = n->number.integer;
 	if (address && !c->format && is_character(values_type_strip(values_type_target(t))))
 		print_pointed(t, address, c, &o);
 	return take_text(&o, n);

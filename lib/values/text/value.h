@@ -60,11 +60,21 @@ struct values_data {
 	enum values_state lack; /**< What an unknown byte is. */
 };
 
+/** A number in the widest of its kind. */
+struct values_number {
+	bool is_real, is_signed;
+	uint8_t size; /**< Bytes of the value. */
+	uint64_t integer; /**< Extended by its sign, if it has one. */
+	double real;
+};
+
 struct values_node {
 	char *name; /**< Of a member; NULL: none, as of an element. */
 	struct values_type *type;
 	enum values_state state;
 	char *text; /**< NULL of a struct, union, or array that is no string, whose value is its children. */
+	bool has_number; /**< It is a number, character, pointer or flag. */
+	struct values_number number;
 	uint64_t index; /**< Of an element. */
 	uint64_t repeats; /**< So many elements in a row are equal; else 1. */
 	bool is_base; /**< What the struct is derived from. */

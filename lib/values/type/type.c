@@ -285,6 +285,33 @@ static struct values_type *pointee_named(struct values_types *ts, const char *na
 	return &ts->nothing;
 }
 
+/* Take const out of a scalar's name, and make it a type of its own. */
+static struct values_type *scalar_named(struct values_types *ts, const char *name, const struct values_scalar *s)
+{
+	struct values_type *t, *constant;
+	char plain[64] = "";
+	bool is_const = false;
+	size_t used = 0, n;
+
+	for (; *(name += strspn(name, " ")); name += n) {
+		n = strcspn(name, " ");
+		if (n == 5 && !memcmp(name, "const", n))
+			is_const = true;
+		else if (used + n + 2 <= sizeof(plain))
+			used += (size_t)snprintf(plain + used, sizeof(plain) - used, "%s%.*s", used ? " " : "", (int)n, name);
+	}
+	t = values_type_scalar(ts, plain, s->encoding, s->size);
+	if (!is_const || t->constant)
+		return is_const ? t->constant : t;
+	constant = values_type_new(ts, VALUES_TYPE_CONST);
+	if (constant == &ts->unknown)
+		return t;
+	constant->target = t;
+	constant->tried_target = true;
+	t->constant = constant;
+	return constant;
+}
+
 struct values_type *values_type_named(struct values_types *ts, const char *name)
 {
 	struct values_scalar s;
@@ -295,7 +322,7 @@ struct values_type *values_type_named(struct values_types *ts, const char *name)
 		return vector_named(ts, name);
 	if (s.encoding == VALUES_POINTER)
 		return values_type_pointer(ts, pointee_named(ts, name), VALUES_SPACE_GENERIC);
-	return values_type_scalar(ts, name, s.encoding, s.size);
+	return scalar_named(ts, name, &s);
 }
 
 /* ------------------------------------------------------------------ questions ---------------- */

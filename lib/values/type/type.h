@@ -86,7 +86,7 @@ struct values_type {
 	struct values_member *members;
 	struct values_enumerator *enumerators;
 	size_t n_members;
-	struct values_type *pointers[VALUES_SPACE_COUNT], *array; /**< Those last made up of it. */
+	struct values_type *pointers[VALUES_SPACE_COUNT], *array, *constant; /**< Those made up of it. */
 };
 
 /** The types of one image that were asked for, or made up for it. */

@@ -1,5 +1,5 @@
-$(foreach t,scalar place expression,$(eval $(call unit_test,values_$(t),values symbols base,$(values_ldlibs))))
-test_values_expression_cflags += $(call pkg_cflags,libdw libelf)
+$(foreach t,scalar place value expression,$(eval $(call unit_test,values_$(t),values symbols base,$(values_ldlibs))))
+$(foreach t,value expression,$(eval test_values_$(t)_cflags += $(call pkg_cflags,libdw libelf)))
 $(eval $(call unit_test,values_signature,values base,$(values_ldlibs)))
 $(eval $(call unit_test,values_arguments,values symbols base,$(values_ldlibs) $(symbols_ldlibs)))
 # The simulator's loader stands in for the driver's.
