@@ -3,7 +3,7 @@ archives += values
 values_src := $(addprefix lib/values/,arguments.c kernels.c signature.c \
 	call_frame.c evaluate.c frame.c location_list.c place.c register_map.c \
 	scalar.c scalar_name.c scope.c \
-	type/type.c type/type_read.c type/type_name.c \
+	type/type.c type/type_read.c type/type_name.c type/type_scope.c \
 	text/value.c text/value_print.c text/summary.c \
 	expression/parse.c expression/arithmetic.c expression/evaluate.c)
 values_cflags := $(call pkg_cflags,libdw libelf)

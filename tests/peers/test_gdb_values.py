@@ -186,6 +186,58 @@ def is_like(ours, theirs):
     return ours[1] == theirs[0] and (theirs[1].startswith(ours[2][:-3]) if cut else theirs[1] == ours[2])
 
 
+# What the random programs have not: C++ beyond C, and places for expressions to go wrong.
+FIXED = """
+struct node { int v; node *next; };
+namespace ns { struct in { int q; struct deep { int z; } d; }; enum class ec { A, B, C = 7 };
+enum fl { F1 = 1, F2 = 2, F4 = 4 }; namespace { struct hidden { char c; }; } struct base { int a; }; }
+template<class T> struct vec { T x, y; };
+struct empty {}; struct one : ns::base {}; struct two : ns::base, empty { int c; };
+struct part { int a; union { int b; float c; }; struct { int d; }; int arr[2][3]; };
+struct bits { unsigned a : 3; int b : 5; unsigned long c : 40; bool d : 1; ns::fl e : 6; };
+struct forward; struct table { virtual int f(); int x; }; int table::f() { return 1; }
+typedef node *nodes;
+node n1 = {1, 0}, chain = {2, &n1}; ns::in in1 = {1, {2}}; ns::ec e1 = ns::ec::B, e2 = (ns::ec)5;
+ns::fl f1 = (ns::fl)3, f2 = (ns::fl)0x48, f3 = (ns::fl)0; ns::hidden hi = {'x'}; ns::in::deep deep = {4};
+vec<float> v1 = {1, 2}; vec<ns::in> v2 = {{1, {2}}, {3, {4}}}; empty em; one on; two tw;
+part pa = {1, {2}, {4}, {{1, 2, 3}, {4, 5, 6}}}; bits bi = {1, -2, 3, true, ns::F2}; forward *fw; table tb;
+int (*ptr_array)[4]; int *array_ptr[3]; int (*func)(int, float); const int *const *const volatile deeply = 0;
+int &ref = n1.v; int &&moved = (int &&)n1.v; node &noderef = chain; int (*(*far_out)(int))[3]; nodes np = &chain;
+struct { int q; } noname; enum { QQ } nn; const char *text = "a\\tb\\"c"; char *bad = (char *)8; bool yes = true;
+unsigned short us = 65535; signed char sc = -3; long big = -1; unsigned long ubig = ~0ul; double dd = 0.1; float ff = 0.1f;
+const void *volatile sink;
+int main() { sink = &hi; sink = &noname; sink = &nn; return 0; }
+"""
+EXPRESSIONS = """n1.v|chain.next->v|*chain.next|pa.d|pa.b|pa.c|pa.arr[1][2]|*pa.arr|pa.arr|&pa.arr[1]|pa.arr[0] + 1|bi.b|bi.b * 2
+bi.c << 3|-1 > 0u|-1 < 0|1 ? 2 : 3|7 / 2|-7 / 2|-7 % 3|7u / -2|1 << 31|1u << 31|2147483647 + 1|0x7fffffff + 1u|3.5 * 2
+1.0f / 3|1.0 / 3|(char)97|(float)7|(unsigned char)300|'a' + 1|text[1]|*text|text|text + 1|&n1|(&n1)->v|n1.next|tw.a|tw.c
+v1.x + v1.y|v2.y.d.z|!n1.v|~n1.v|~0u|-n1.v|ref + 1|&ref|deeply|fw == 0|e1|n1.v == 1 && 0 || 1|*(int*)&pa|*(float*)&pa.b
+{int} &n1|((node*)&n1)->v|(n1.v)|(n1.v) - 1|us + 1|us << 16|sc * 2u|big == ubig|big < 0u|ubig + 1|ubig / 3|big >> 63
+ubig >> 63|dd + ff|ff + ff|ff * 2|dd == ff|dd > 0.05|yes == 1|np->next->v|noderef.v|&noderef|pa.arr[1][0]@2
+&pa.arr[1][2] - &pa.arr[0][0]|(long)-1 == 0xffffffffffffffff|1e3|.5|'\\n'|018|1 / 0|5 % 0|1.5 % 2|foo|n1.w|*n1|n1 + 1
+pa @ 2|18446744073709551615|0xffffffffffffffff|4294967296|2147483648|0x80000000|1L << 40|'\\x41'|us == sc|sc < us"""
+
+
+def test_cxx_and_expressions_are_gdbs(tmp_path):
+    """But for what is refused, of which both say so in words of their own."""
+    for compiler in ("g++", "clang++"):
+        for version in (2, 4, 5):
+            source, binary = tmp_path / "fixed.cc", tmp_path / "fixed"
+            source.write_text(FIXED)
+            subprocess.run([compiler, f"-gdwarf-{version}", "-w", "-O0", "-no-pie", "-o", binary, source], check=True)
+            names = [row[0] for row in ask_us(binary)]
+            assert {"n1", "tw", "bi", "far_out", "noname"} <= set(names)
+            questions = tmp_path / "questions"
+            for lines, ours in ((names, [row[1:] for row in ask_us(binary)]),
+                                (EXPRESSIONS.replace("\n", "|").split("|"), None)):
+                questions.write_text("".join(line + "\n" for line in lines))
+                ours = ours or [["error", ""] if row[0] == "error" else row for row in ask_us(binary, questions)]
+                theirs = ask_gdb(binary, questions)
+                assert len(ours) == len(theirs) == len(lines)
+                different = [row for row in zip(lines, ours, theirs) if row[1] != row[2]]
+                assert not different, (compiler, version, different)
+
+
 CASES = [(compiler, version, cxx) for compiler in ("gcc", "clang") for version in (2, 4, 5) for cxx in (False, True)]
 
 

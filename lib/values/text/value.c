@@ -337,6 +337,23 @@ static void join_states(struct values_node *n)
 		n->state = all ? n->children[0].state : VALUES_PARTIAL;
 }
 
+/* That of a class which it is derived from is a type, with its namespaces. */
+static int set_member_name(struct values_node *child, const struct values_member *m)
+{
+	auto_out struct out o = { .limit = NAME_MAX_BYTES };
+	size_t size;
+
+	if (m->is_base) {
+		values_type_print(values_type_strip(m->type), &o);
+		if (out_error(&o) == -EFBIG)
+			o.error = 0;
+		return out_steal(&o, &child->name, &size);
+	}
+	if (m->name)
+		child->name = printable_copy(m->name);
+	return m->name && !child->name ? -ENOMEM : 0;
+}
+
 static int add_members(struct values_node *n, const struct slice *at, struct values_call *c)
 {
 	struct values_type *t = values_type_strip(n->type);
@@ -352,7 +369,7 @@ static int add_members(struct values_node *n, const struct slice *at, struct val
 			break;
 		child->type = m[i].type;
 		child->is_base = m[i].is_base;
-		if (m[i].name && !(child->name = printable_copy(m[i].name)))
+		if (set_member_name(child, &m[i]) < 0)
 			return -ENOMEM;
 		inside.bit_size = m[i].bit_size;
 		inside.level++;

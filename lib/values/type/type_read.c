@@ -235,11 +235,9 @@ static void read_composite(struct values_type *t, Dwarf_Die *die, enum values_ty
 	t->is_declaration = flag(die, DW_AT_declaration);
 }
 
-static bool is_c(Dwarf_Die *die)
+static bool is_c(Dwarf_Die *cu)
 {
-	Dwarf_Die cu;
-
-	switch (dwarf_diecu(die, &cu, NULL, NULL) ? dwarf_srclang(&cu) : -1) {
+	switch (dwarf_srclang(cu)) {
 	case DW_LANG_C89:
 	case DW_LANG_C:
 	case DW_LANG_C99:
@@ -248,6 +246,23 @@ static bool is_c(Dwarf_Die *die)
 		return true;
 	}
 	return false;
+}
+
+/* What the language of its unit tells of a type: in C a struct has its tag, in C++ a scope. */
+static void read_language(struct values_type *t, Dwarf_Die *die)
+{
+	int tag = dwarf_tag(die);
+	Dwarf_Off declaration;
+	Dwarf_Die cu;
+
+	if (!dwarf_diecu(die, &cu, NULL, NULL))
+		return;
+	t->is_c = is_c(&cu);
+	if (t->is_c || (tag != DW_TAG_structure_type && tag != DW_TAG_class_type && tag != DW_TAG_union_type &&
+			tag != DW_TAG_enumeration_type && tag != DW_TAG_typedef))
+		return;
+	declaration = reference(t->types, die, DW_AT_specification);
+	t->scope = values_type_scope(t->types, declaration ? declaration : t->die, &cu);
 }
 
 void values_type_read(struct values_type *t, Dwarf_Die *die)
@@ -261,7 +276,7 @@ void values_type_read(struct values_type *t, Dwarf_Die *die)
 	if (definition)
 		t->die = definition;
 	t->name = debug_info_string(t->types->d, die, DW_AT_name);
-	t->is_c = is_c(die);
+	read_language(t, die);
 	(void)number(die, DW_AT_byte_size, &t->size);
 	switch (dwarf_tag(die)) {
 	case DW_TAG_base_type:
@@ -378,8 +393,6 @@ static void read_member(struct values_type *t, Dwarf_Die *die, size_t *capacity)
 	m->has_place = !dwarf_hasattr(die, DW_AT_data_member_location) || location_of(die, &bytes);
 	if (bytes > UINT64_MAX / 16)
 		m->has_place = false;
-	if (m->is_base && !m->name)
-		m->name = values_type_strip(type)->name;
 	if (m->has_place)
 		place_bit_field(m, die, bytes);
 }
