@@ -54,11 +54,4 @@ fuzz_dap_deps := $(protocol_gen)
 $(eval $(call fuzz_target,ctl_when,ctl protocol,$(protocol_ldlibs)))
 fuzz_ctl_when_deps := $(protocol_gen)
 
-define values_fuzz
-$(call fuzz_target,values_$(1),values symbols,$(values_ldlibs))
-fuzz_values_$(1)_src := tests/fuzz/values/fuzz_values_$(1).c
-endef
-$(foreach t,expression tables image,$(eval $(call values_fuzz,$(t))))
-fuzz_values_image_cflags += $(call pkg_cflags,libdw libelf)
-
 include tests/fuzz/values/module.mk

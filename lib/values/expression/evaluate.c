@@ -509,13 +509,15 @@ static int convert(struct run *x, const struct values_term *t, struct values_typ
 		return set_bytes(ret, type, &single, sizeof(single));
 	if (s.encoding == VALUES_FLOAT && s.size == 8)
 		return set_bytes(ret, type, &real, sizeof(real));
-	if (s.encoding == VALUES_FLOAT || s.encoding == VALUES_BFLOAT || s.encoding == VALUES_RAW || s.size > 8 || !s.size)
+	if (s.encoding == VALUES_FLOAT || s.encoding == VALUES_BFLOAT || s.encoding == VALUES_RAW || s.size > 8 ||
+	    !s.size)
 		return FAIL(x, t, "a number cannot be cast to this type");
 	return set_bytes(ret, type, &integer, s.size);
 }
 
 /* A pointer keeps its space when the cast names none. */
-static struct values_type *keep_space(struct run *x, const struct values_term *t, struct values_type *type, result *from)
+static struct values_type *keep_space(struct run *x, const struct values_term *t, struct values_type *type,
+				      result *from)
 {
 	struct values_type *to = values_type_strip(type);
 	enum values_space space;

@@ -167,7 +167,7 @@ static void set_name(struct values_type *t, const char *name)
 		ts->named[ts->n_named++] = t;
 }
 
-struct values_type *values_type_scalar(struct values_types *ts, const char *name,
+static struct values_type *make_scalar(struct values_types *ts, const char *name,
 				       enum values_encoding encoding, uint32_t size)
 {
 	struct values_type *t = find_made(ts, name, VALUES_TYPE_SCALAR);
@@ -220,7 +220,11 @@ struct values_type *values_type_array(struct values_types *ts, struct values_typ
 	return t;
 }
 
-struct values_type *values_type_struct(struct values_types *ts, const char *name,
+/*
+ * Make a struct whose members are of one type and lie one behind the other, as dim3 and float4.
+ * @param members  Their names, separated by NUL, with an empty one at the end; they are borrowed.
+ */
+static struct values_type *make_struct(struct values_types *ts, const char *name,
 				       struct values_type *member, const char *members)
 {
 	struct values_type *t = find_made(ts, name, VALUES_TYPE_STRUCT);
@@ -261,7 +265,7 @@ static struct values_type *vector_named(struct values_types *ts, const char *nam
 		return NULL;
 	for (size_t i = 0; i < sizeof(short_names) / sizeof(short_names[0]); i++)
 		if (strlen(short_names[i][0]) == size && !memcmp(short_names[i][0], name, size))
-			return values_type_struct(ts, name, values_type_named(ts, short_names[i][1]),
+			return make_struct(ts, name, values_type_named(ts, short_names[i][1]),
 						  members[name[size] - '1']);
 	return NULL;
 }
@@ -301,7 +305,7 @@ static struct values_type *scalar_named(struct values_types *ts, const char *nam
 		else if (used + n + 2 <= sizeof(plain))
 			used += (size_t)snprintf(plain + used, sizeof(plain) - used, "%s%.*s", used ? " " : "", (int)n, name);
 	}
-	t = values_type_scalar(ts, plain, s->encoding, s->size);
+	t = make_scalar(ts, plain, s->encoding, s->size);
 	if (!is_const || t->constant)
 		return is_const ? t->constant : t;
 	constant = values_type_new(ts, VALUES_TYPE_CONST);
@@ -318,7 +322,7 @@ struct values_type *values_type_named(struct values_types *ts, const char *name)
 	struct values_scalar s;
 
 	if (!strcmp(name, "dim3"))
-		return values_type_struct(ts, "dim3", values_type_named(ts, "unsigned int"), "x\0y\0z\0");
+		return make_struct(ts, "dim3", values_type_named(ts, "unsigned int"), "x\0y\0z\0");
 	if (values_scalar_parse(name, &s) < 0)
 		return vector_named(ts, name);
 	if (s.encoding == VALUES_POINTER)

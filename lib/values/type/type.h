@@ -117,12 +117,7 @@ struct values_type *values_type_of(struct values_types *ts, Dwarf_Die *die);
 /** @return the type that a DIE is. */
 struct values_type *values_type_at(struct values_types *ts, Dwarf_Off die);
 
-/*
- * Those that are asked for again and again, as for each lane of a wave, are made once only.
- */
-/** @return a base type. */
-struct values_type *values_type_scalar(struct values_types *ts, const char *name,
-				       enum values_encoding encoding, uint32_t size);
+/* Types that are made up.  One that is asked for again, as for each lane of a wave, is the same. */
 /** @return void. */
 struct values_type *values_type_void(struct values_types *ts);
 /** @return a pointer to a type. */
@@ -131,13 +126,6 @@ struct values_type *values_type_pointer(struct values_types *ts, struct values_t
 /** @return an array of a type. */
 struct values_type *values_type_array(struct values_types *ts, struct values_type *element,
 				      uint64_t count);
-/**
- * @return a struct whose members are of one type and lie one behind the other, as dim3 and float4.
- * @param members  Their names, separated by NUL, with an empty one at the end, as "x\0y\0"; they
- *                 outlive the table.
- */
-struct values_type *values_type_struct(struct values_types *ts, const char *name,
-				       struct values_type *member, const char *members);
 /**
  * @return a type by the name that a demangled kernel, a cast or OpenCL's metadata gives it: scalars
  *         (values_scalar_parse()), pointers to them, dim3, and CUDA's and OpenCL's vectors such as

@@ -57,7 +57,8 @@ static void walk(struct values_types *ts, Dwarf_Die *parent, const char *scope, 
 		ts->scope_steps = c.steps;
 		if (scope && (is_class || tag == DW_TAG_enumeration_type || tag == DW_TAG_typedef))
 			add_place(ts, dwarf_dieoffset(&child), scope);
-		if ((!is_class && tag != DW_TAG_namespace) || depth == SCOPE_DEPTH_MAX || dwarf_haschildren(&child) <= 0)
+		if ((!is_class && tag != DW_TAG_namespace) || depth == SCOPE_DEPTH_MAX ||
+		    dwarf_haschildren(&child) <= 0)
 			continue;
 		name = debug_info_string(ts->d, &child, DW_AT_name);
 		if (!name && is_class)

@@ -132,8 +132,8 @@ static const char *summary(const char *type, const void *bytes, size_t size, con
 	TEST_EQ_FATAL(values_types_create(NULL, &types), 0);
 	values_call_init(&call, NULL, NULL);
 	for (size_t i = 0; i < LANES; i++) {
-		const struct values_data data = { (const uint8_t *)bytes + i * size, NULL, known && !known[i] ? 0 : size,
-						  VALUES_UNAVAILABLE };
+		const struct values_data data = { (const uint8_t *)bytes + i * size, NULL,
+						  known && !known[i] ? 0 : size, VALUES_UNAVAILABLE };
 
 		TEST_EQ_FATAL(values_node_init(&nodes[i], NULL, values_type_named(types, type), &data, &call), 0);
 		lanes[i] = &nodes[i];
@@ -148,8 +148,10 @@ static const char *summary(const char *type, const void *bytes, size_t size, con
 
 static void summarises_lanes(void)
 {
-	static const int32_t same[LANES] = { 3, 3, 3, 3, 3, 3, 3, 3 }, sequence[LANES] = { 4, 5, 6, 7, 8, 9, 10, 11 },
-			     down[LANES] = { 4, 0, -4, -8, -12, -16, -20, -24 }, any[LANES] = { 5, -3, 5, 90, 7, 7, 5, 1 };
+	static const int32_t same[LANES] = { 3, 3, 3, 3, 3, 3, 3, 3 };
+	static const int32_t sequence[LANES] = { 4, 5, 6, 7, 8, 9, 10, 11 };
+	static const int32_t down[LANES] = { 4, 0, -4, -8, -12, -16, -20, -24 };
+	static const int32_t any[LANES] = { 5, -3, 5, 90, 7, 7, 5, 1 };
 	static const uint64_t pointers[LANES] = { 0x1000, 0x1010, 0x1020, 0x1030, 0x1040, 0x1050, 0x1060, 0x1070 };
 	static const float reals[LANES] = { 1, 2, 3, 4, 5, 6, 7, 0.5f };
 	static const uint8_t half[LANES] = { 1, 1, 1, 1, 0, 0, 0, 0 }, none[LANES] = { 0 };
