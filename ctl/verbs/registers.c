@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* gpu-agentctl registers: the registers of one wave. */
+/* gpu-agentctl registers: the registers of one wave; gpu-agentctl lanes: what each of its lanes is at. */
 #include <errno.h>
 #include <string.h>
 
 #include "ctl/ctl.h"
+#include "ctl/terminal/table.h"
 
 /* Most lanes that a wave has. */
 #define LANES_MAX   64u
@@ -66,28 +67,153 @@ static int parse(struct ctl *c, char **argv, struct wanted *w)
 	return r;
 }
 
-static int run(struct ctl *c, int argc, char **argv)
+/* Ask for the wave; where that succeeds, the caller detaches. */
+static int ask(struct ctl *c, char **argv, struct wanted *w, struct rpc_wave_registers_result *ret)
 {
-	struct wanted w = { 0 };
-	struct rpc_wave_registers_result result;
-	int r = parse(c, argv, &w);
+	int r = parse(c, argv, w);
 
 	if (r == 0)
 		r = ctl_attach(c, argv[0], false);
 	if (r < 0)
 		return r;
-	w.p.session = c->session.session;
+	w->p.session = c->session.session;
 	ctl_name_gpus_for_text(c);
-	r = args_find_wave(c, &w.p.wave);
+	r = args_find_wave(c, &w->p.wave);
 	if (r == 0)
-		r = ctl_called(c, rpc_client_wave_registers(c->client, &w.p, &c->arena, &result, &c->err));
-	if (r == 0)
-		r = ctl_is_json(c)
-			    ? ctl_print_result(c)
-			    : show_registers(c, &result.registers, w.first_lane, w.last_lane);
+		r = ctl_called(c, rpc_client_wave_registers(c->client, &w->p, &c->arena, ret, &c->err));
+	if (r < 0)
+		ctl_detach(c);
+	return r;
+}
+
+static int run(struct ctl *c, int argc, char **argv)
+{
+	struct wanted w = { 0 };
+	struct rpc_wave_registers_result result;
+	int r = ask(c, argv, &w, &result);
+
+	if (r < 0)
+		return r;
+	r = ctl_is_json(c) ? ctl_print_result(c) : show_registers(c, &result.registers, w.first_lane, w.last_lane);
 	ctl_detach(c);
 	return r;
 }
+
+/* ------------------------------------------------------------------ lanes -------------------- */
+
+/* What is told of a lane; AMD's have no pc of their own. */
+struct lane {
+	const struct rpc_work_item *item; /* NULL: it has none, or that is not known. */
+	uint64_t pc;
+	bool active;
+};
+
+static struct lane lane_at(const struct rpc_wave_registers *r, uint32_t i)
+{
+	struct lane l = { .pc = r->wave.pc, .active = r->wave.exec >> i & 1 };
+
+	for (size_t k = 0; k < r->n_work_items && !l.item; k++)
+		if (r->work_items[k].lane == i)
+			l.item = &r->work_items[k];
+	if (l.item && l.item->has_pc)
+		l.pc = l.item->pc;
+	return l;
+}
+
+/* Is it one of the wave's?  Where nothing is known of work-items, all of them are shown. */
+static bool is_shown(const struct rpc_wave_registers *r, const struct lane *l)
+{
+	return l->item || l->active || !r->n_work_items;
+}
+
+static bool are_together(const struct lane *a, const struct lane *b)
+{
+	const char *x = a->item && a->item->exception ? a->item->exception : "";
+	const char *y = b->item && b->item->exception ? b->item->exception : "";
+
+	return a->pc == b->pc && a->active == b->active && !strcmp(x, y);
+}
+
+/* Is it the first of those that are at the same pc, with the same exception, active or not as it is? */
+static bool begins_part(const struct rpc_wave_registers *r, uint32_t i, const struct lane *l)
+{
+	for (uint32_t k = 0; k < i; k++) {
+		struct lane before = lane_at(r, k);
+
+		if (is_shown(r, &before) && are_together(&before, l))
+			return false;
+	}
+	return true;
+}
+
+static void lane_row(struct ctl *c, struct table *t, uint32_t i, const struct lane *l)
+{
+	const struct rpc_work_item *w = l->item;
+
+	table_u64(t, i);
+	table_str(t, w && w->n_in_group == 3
+			     ? rpc_arena_printf(&c->arena, "%u,%u,%u", w->in_group[0], w->in_group[1], w->in_group[2])
+			     : NULL);
+	table_str(t, l->active ? "yes" : "no");
+	table_hex(t, l->pc);
+	table_style(t, COLOR_BAD, w ? w->exception : NULL);
+}
+
+static int show_lanes(struct ctl *c, const struct rpc_wave_registers *r)
+{
+	const bool nvidia = c->vendor == RPC_VENDOR_NVIDIA;
+	const struct table_column columns[] = {
+		{ "LANE", true },
+		{ nvidia ? "THREAD" : "WORK-ITEM", .optional = true },
+		{ "ACTIVE" },
+		{ "PC" },
+		{ "EXCEPTION", .optional = true, .importance = 1, .min = 12 },
+	};
+	size_t parts = 0, shown = 0, active = 0;
+	auto_table struct table t;
+	int e = show_waves(c, &r->wave, 1);
+
+	out_char(&c->output.text, '\n');
+	table_init(&t, columns, sizeof(columns) / sizeof(columns[0]));
+	for (uint32_t i = 0; i < r->wave.width && i < LANES_MAX; i++) {
+		struct lane l = lane_at(r, i);
+
+		if (!is_shown(r, &l))
+			continue;
+		lane_row(c, &t, i, &l);
+		parts += begins_part(r, i, &l);
+		active += l.active;
+		shown++;
+	}
+	table_note(&t, "%zu of %zu lanes active; %zu part%s: lanes that are at one place in one state", active, shown,
+		   parts, parts == 1 ? "" : "s");
+	return e < 0 ? e : ctl_print_table(c, &t);
+}
+
+static int run_lanes(struct ctl *c, int argc, char **argv)
+{
+	enum rpc_register_bank special = RPC_REGISTER_BANK_SPECIAL;
+	struct wanted w = { .p = { .has_banks = true, .banks = &special, .n_banks = 1, .has_work_items = true,
+				   .work_items = true } };
+	struct rpc_wave_registers_result result;
+	int r = ask(c, argv, &w, &result);
+
+	if (r < 0)
+		return r;
+	r = ctl_is_json(c) ? ctl_print_result(c) : show_lanes(c, &result.registers);
+	ctl_detach(c);
+	return r;
+}
+
+const struct ctl_verb ctl_verb_lanes = {
+	.name = "lanes",
+	.args = "PID WAVE",
+	.summary = "Show what each lane of a wave works on and where it is",
+	.min_args = 2,
+	.max_args = 2,
+	.takes_core = true,
+	.run = run_lanes,
+};
 
 const struct ctl_verb ctl_verb_registers = {
 	.name = "registers",

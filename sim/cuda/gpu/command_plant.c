@@ -25,7 +25,7 @@ static struct sim_warp *warp_arg(struct sim_process *p, const struct args *a, ui
 
 static int cmd_warp(struct sim_process *p, const struct args *a)
 {
-	uint64_t at[4], pc, idle, active, valid, syscall, barrier, base;
+	uint64_t at[4], pc, idle, apart, active, valid, syscall, barrier, base;
 	struct sim_warp *w = warp_arg(p, a, at);
 	struct sim_dim target = { 0 };
 
@@ -34,6 +34,7 @@ static int cmd_warp(struct sim_process *p, const struct args *a)
 	base = w->grid->function->address;
 	if (arg_key(a, "pc", w->pc - base, UINT32_MAX, &pc) ||
 	    arg_key(a, "idle", w->idle_pc - base, UINT32_MAX, &idle) ||
+	    arg_key(a, "apart", w->apart, 4096, &apart) ||
 	    arg_key(a, "active", w->active, UINT32_MAX, &active) ||
 	    arg_key(a, "valid", w->valid, UINT32_MAX, &valid) ||
 	    arg_key(a, "syscall", w->in_syscall, UINT32_MAX, &syscall) ||
@@ -41,6 +42,7 @@ static int cmd_warp(struct sim_process *p, const struct args *a)
 		return -EINVAL;
 	w->pc = base + pc;
 	w->idle_pc = base + idle;
+	w->apart = apart;
 	w->valid = (uint32_t)valid;
 	w->active = (uint32_t)active & w->valid;
 	w->in_syscall = (uint32_t)syscall;
@@ -336,7 +338,7 @@ static int cmd_log(struct sim_process *p, const struct args *a)
 
 const struct command plant_commands[] = {
 	{ "warp", cmd_warp,
-	  "DEVICE SM WARP [pc=] [idle=] [active=] [valid=] [syscall=MASK] [barrier=] "
+	  "DEVICE SM WARP [pc=] [idle=] [apart=] [active=] [valid=] [syscall=MASK] [barrier=] "
 	  "[target=X,Y,Z]" },
 	{ "register", cmd_register, "DEVICE SM WARP LANE NUMBER VALUE" },
 	{ "uniform", cmd_uniform, "DEVICE SM WARP NUMBER VALUE" },

@@ -124,7 +124,7 @@ struct sim_warp *sim_warp_at(struct sim_process *p, uint32_t dev, uint32_t sm, u
 
 uint64_t sim_lane_pc(const struct sim_warp *w, uint32_t lane)
 {
-	return w->active >> lane & 1 ? w->pc : w->idle_pc;
+	return (w->active >> lane & 1 ? w->pc : w->idle_pc) + lane * w->apart;
 }
 
 struct sim_dim sim_thread_idx(const struct sim_warp *w, uint32_t lane)

@@ -103,6 +103,7 @@ struct sim_warp {
 	uint32_t valid, active, in_syscall;
 	uint32_t exception, exception_lanes;
 	uint64_t pc, idle_pc; /**< Virtual addresses of active and of other lanes. */
+	uint64_t apart; /**< Each lane is so many bytes further than the one before. */
 	uint64_t error_pc, breakpoint;
 	bool error_pc_valid, target_valid, broken, changed;
 	uint32_t barrier; /**< enum CUDBGBarrierScope of waiting lanes. */

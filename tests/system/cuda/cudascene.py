@@ -6,7 +6,7 @@ from debugger import get, say
 SMALL = "devices 2 sms=3 warps=8"
 VARIABLES = ("cudbgIpcFlag", "cudbgRpcEnabled", "cudbgApiClientPid", "cudbgApiClientRevision", "cudbgSessionId",
              "cudbgDebuggerCapabilities", "cudbgUseExternalDebugger", "cudbgDebuggerInitialized")
-VERBS = ("snapshot", "registers", "memory", "dump")
+VERBS = ("snapshot", "lanes", "registers", "memory", "dump")
 
 
 class PatientScene(CudaScene):

@@ -144,6 +144,45 @@ def test_lane_exceptions_separate_groups():
         assert lanes[2] == "CUDA_EXCEPTION_1: lane illegal address" and lanes[3] is None, lanes
 
 
+def lanes_of(text):
+    """Rows of gpu-agentctl lanes: lane, thread, active, pc, exception."""
+    rows = re.findall(r"^ *(\d+)  +(\d+,\d+,\d+)  +(yes|no) +0x([0-9a-f]+) *(.*)$", text, re.M)
+    return {int(lane): (thread, active, int(pc, 16), exception) for lane, thread, active, pc, exception in rows}
+
+
+def test_lanes_are_shown_one_by_one(tmp_path):
+    """Live and from the core: who is active, where each is, and who has raised the exception."""
+    with scene("12.4") as s:
+        s.control("warp 0 1 2 active=0xf0 pc=0x50 idle=0x20")
+        s.control("raise 0 1 2 1 lanes=0x20")
+        session = s.attach()
+        base = number(function(s, "spin")["address"])
+        core = tmp_path / "core"
+        pages = [s.ctl("lanes", s.app.pid, "0:1:2").stdout]
+        assert s.ctl("dump", s.app.pid, "-o", core).returncode == 0
+        pages.append(s.ctl("lanes", "--core", core, "0:1:2").stdout)
+        for page in pages:
+            lanes = lanes_of(page)
+            assert len(lanes) == 32, page
+            for lane, (thread, active, pc, exception) in lanes.items():
+                inside = 4 <= lane < 8
+                assert active == ("yes" if inside else "no") and pc == base + (0x50 if inside else 0x20), page
+                assert thread.endswith(",0,0") and int(thread.split(",")[0]) % 32 == lane, page
+                assert ("CUDA_EXCEPTION_1: lane illegal address" == exception) == (lane == 5), page
+            assert "4 of 32 lanes active; 3 parts" in page, page
+        s.rpc.call("session.detach", session=session)
+
+
+def test_each_lane_may_be_somewhere_else():
+    with scene("12.4") as s:
+        s.control("warp 0 1 2 active=0xffffffff pc=0x10 apart=16")
+        base = number(function(s, "spin")["address"])
+        page = s.ctl("lanes", s.app.pid, "0:1:2").stdout
+        assert {lane: pc for lane, (_, _, pc, _) in lanes_of(page).items()} == {
+            lane: base + 0x10 + 16 * lane for lane in range(32)}, page
+        assert "32 of 32 lanes active; 32 parts" in page, page
+
+
 def test_full_gpu_in_time():
     app = "init; context 0; module @CUBIN@; gpu launch spin grid=264 block=1024 spread=5; listen"
     with scene(sim="devices 1 sms=132 warps=64", app=app) as s:
