@@ -237,22 +237,36 @@ static bool find_dispatch(struct judge *j)
 	return false;
 }
 
-/*
- * Whether all dispatches that the earlier snapshot saw have ended: those that run now are newer.
- * Devices that launch grids themselves may give them negative numbers, which tell nothing.
- */
+/* Devices that launch grids themselves may give them negative numbers, which tell nothing. */
+static bool has_dispatches(const struct rpc_queue *q)
+{
+	return q && q->has_first_dispatch && q->has_last_dispatch && q->first_dispatch <= INT64_MAX &&
+	       q->last_dispatch <= INT64_MAX;
+}
+
+static void evidence_dispatches(struct judge *j, const struct rpc_queue *q)
+{
+	if (q->first_dispatch == q->last_dispatch)
+		out_fmt(&j->evidence, "dispatch %" PRIu64, q->last_dispatch);
+	else
+		out_fmt(&j->evidence, "dispatches %" PRIu64 " to %" PRIu64, q->first_dispatch, q->last_dispatch);
+}
+
+/* Whether none of the dispatches that the earlier snapshot saw is in the later one: those there are newer. */
 static bool find_ended(struct judge *j)
 {
 	const struct rpc_queue *was = j->was, *is = j->is;
 
-	if (!was || !was->has_last_dispatch || !is->has_first_dispatch || is->first_dispatch > INT64_MAX ||
-	    is->first_dispatch <= was->last_dispatch)
+	if (!has_dispatches(was) || !has_dispatches(is) || is->first_dispatch <= was->last_dispatch)
 		return false;
 	/* Waves that were not seen may be of a dispatch that runs all the time. */
 	if (decisive_missing(j->before, was) || decisive_missing(j->after, is))
 		return false;
-	out_fmt(&j->evidence, "queue %u: dispatch %" PRIu64 " and all before it ended, dispatch %" PRIu64 " runs, in ",
-		is->queue_id, was->last_dispatch, is->last_dispatch);
+	out_fmt(&j->evidence, "queue %u: ", is->queue_id);
+	evidence_dispatches(j, is);
+	out_str(&j->evidence, is->first_dispatch == is->last_dispatch ? " runs in place of " : " run in place of ");
+	evidence_dispatches(j, was);
+	out_str(&j->evidence, " after ");
 	evidence_interval(j);
 	return true;
 }

@@ -7,14 +7,31 @@
 
 #define SECOND UINT64_C(1000000)
 
+/* Two snapshots that are two seconds apart. */
+struct verdict_row {
+	const char *before, *after;
+	enum rpc_progress want;
+	const char *evidence;
+};
+
+static void check_verdict(size_t i, const struct verdict_row *row)
+{
+	auto_rpc_arena struct rpc_arena arena;
+	struct snapshot_build before, after;
+	struct rpc_comparison c;
+
+	rpc_arena_init(&arena, 0);
+	snapshot_build(&before, SECOND, row->before);
+	snapshot_build(&after, 3 * SECOND, row->after);
+	TEST_ROW_EQ(i, compare_snapshots(&arena, &before.s, &after.s, false, &c), 0);
+	TEST_ROW_EQ(i, c.verdict, row->want);
+	TEST_ROW_STR(i, c.evidence, row->evidence);
+}
+
 /* Each verdict, with the line that explains it. */
 static void finds_the_verdict(void)
 {
-	static const struct {
-		const char *before, *after;
-		enum rpc_progress want;
-		const char *evidence;
-	} rows[] = {
+	static const struct verdict_row rows[] = {
 		{ "q3:5/12 g100:64@3/5", "q3:9/12 g100:64@3/9", RPC_PROGRESS_PROGRESSING,
 		  "queue 3 took 4 packets in 2.0 s" },
 		{ "q3:5/12 q4:0/9", "q3:6/12 q4:1/9", RPC_PROGRESS_PROGRESSING,
@@ -79,30 +96,18 @@ static void finds_the_verdict(void)
 		  "dispatch 5 of queue 0: 8 waves at the same place for 2.0 s" },
 	};
 
-	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
-		auto_rpc_arena struct rpc_arena arena;
-		struct snapshot_build before, after;
-		struct rpc_comparison c;
-
-		rpc_arena_init(&arena, 0);
-		snapshot_build(&before, SECOND, rows[i].before);
-		snapshot_build(&after, 3 * SECOND, rows[i].after);
-		TEST_ROW_EQ(i, compare_snapshots(&arena, &before.s, &after.s, false, &c), 0);
-		TEST_ROW_EQ(i, c.verdict, rows[i].want);
-		TEST_ROW_STR(i, c.evidence, rows[i].evidence);
-	}
+	for (size_t i = 0; i < TEST_COUNT(rows); i++)
+		check_verdict(i, &rows[i]);
 }
 
 /* Where no packets are known, dispatches tell: when all that ran have ended, others run in their place. */
 static void sees_ended_dispatches(void)
 {
-	static const struct {
-		const char *before, *after;
-		enum rpc_progress want;
-		const char *evidence;
-	} rows[] = {
+	static const struct verdict_row rows[] = {
 		{ "q0:?x r0:7-8 g100:64@0/7", "q0:?x r0:9-9 g100:64@0/9", RPC_PROGRESS_PROGRESSING,
-		  "queue 0: dispatch 8 and all before it ended, dispatch 9 runs, in 2.0 s" },
+		  "queue 0: dispatch 9 runs in place of dispatches 7 to 8 after 2.0 s" },
+		{ "q0:?x r0:7-7 g100:64@0/7", "q0:?x r0:9-11 g100:64@0/9", RPC_PROGRESS_PROGRESSING,
+		  "queue 0: dispatches 9 to 11 run in place of dispatch 7 after 2.0 s" },
 		/* One of them runs on; what others do is no proof. */
 		{ "q0:?x r0:7-8 g100:64@0/7", "q0:?x r0:8-9 g104:64@0/9", RPC_PROGRESS_SLOW,
 		  "queue 0: 64 waves moving, but within 8 bytes of code in 2.0 s" },
@@ -110,6 +115,8 @@ static void sees_ended_dispatches(void)
 		  "dispatch 7 of queue 0: 64 waves at the same place for 2.0 s" },
 		/* A grid that another one has launched may wait for it without warps. */
 		{ "q0:?x r0:7-7 g100:64@0/7", "q0:?x r0:18446744073709551615-18446744073709551615 g104:64@0/1",
+		  RPC_PROGRESS_SLOW, "queue 0: 64 waves moving, but within 8 bytes of code in 2.0 s" },
+		{ "q0:?x r0:7-7 g100:64@0/7", "q0:?x r0:9-18446744073709551615 g104:64@0/9",
 		  RPC_PROGRESS_SLOW, "queue 0: 64 waves moving, but within 8 bytes of code in 2.0 s" },
 		/* Either snapshot may have missed one of them. */
 		{ "q0:?x r0:7-7 g100:64@0/7 missing=device 7: grid 5 is not known", "q0:?x r0:9-9 g100:64@0/9",
@@ -122,24 +129,14 @@ static void sees_ended_dispatches(void)
 		  "queue 0: 64 waves moving, but within 8 bytes of code in 2.0 s" },
 		/* A fault is worse than what others do. */
 		{ "q0:?x r0:7-7 g100:64@0/7", "q0:?x r0:9-9 g100:64@0/9!", RPC_PROGRESS_HUNG,
-		  "queue 0: dispatch 7 and all before it ended, dispatch 9 runs, in 2.0 s; "
+		  "queue 0: dispatch 9 runs in place of dispatch 7 after 2.0 s; "
 		  "64 waves stopped by memory_violation at 0x100" },
 		{ "q0:?x r0:7-7 g100:64@0/7 q1:?x r1:3-3 g200:8@1/3", "q0:?x r0:9-9 g100:64@0/9 q1:?x r1:3-3 g200:8@1/3",
 		  RPC_PROGRESS_HUNG, "dispatch 3 of queue 1: 8 waves at the same place for 2.0 s; progressing: queue 0" },
 	};
 
-	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
-		auto_rpc_arena struct rpc_arena arena;
-		struct snapshot_build before, after;
-		struct rpc_comparison c;
-
-		rpc_arena_init(&arena, 0);
-		snapshot_build(&before, SECOND, rows[i].before);
-		snapshot_build(&after, 3 * SECOND, rows[i].after);
-		TEST_ROW_EQ(i, compare_snapshots(&arena, &before.s, &after.s, false, &c), 0);
-		TEST_ROW_EQ(i, c.verdict, rows[i].want);
-		TEST_ROW_STR(i, c.evidence, rows[i].evidence);
-	}
+	for (size_t i = 0; i < TEST_COUNT(rows); i++)
+		check_verdict(i, &rows[i]);
 }
 
 /* A packet may take half a second: snapshots that are closer together prove nothing. */
