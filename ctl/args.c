@@ -8,9 +8,12 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/out.h"
 #include "base/str.h"
 #include "ctl/ctl.h"
 
+/* Most queues that a message lists. */
+#define QUEUES_NAMED_MAX 16
 /* PID_MAX_LIMIT of a 64-bit Linux (include/linux/threads.h). */
 #define PID_MAX  4194304
 /* Most numbers in a list of args_u32_list(). */
@@ -267,6 +270,37 @@ int ctl_check_stopped(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 		snprintf(later, sizeof(later), "; again in %u ms", s->retry_ms);
 	return agent_err_set(&c->err, RPC_ERROR_TIMEOUT, 0, "look at waves", "gpu-agentctl queues needs no stop",
 			     "those who may only look have had the queues stopped for as long as they may%s", later);
+}
+
+int args_check_queue(struct ctl *c, enum rpc_vendor vendor, uint32_t id, const struct rpc_queue *queues, size_t n)
+{
+	const char *one = vendor_word(vendor, "queue"), *many = vendor_word(vendor, "queues");
+	auto_out struct out ids = { 0 };
+
+	for (size_t i = 0; i < n; i++) {
+		if (queues[i].queue_id == id)
+			return 0;
+		if (i < QUEUES_NAMED_MAX)
+			out_fmt(&ids, "%s%u", i ? ", " : "", queues[i].queue_id);
+	}
+	if (n > QUEUES_NAMED_MAX)
+		out_fmt(&ids, " and %zu more", n - QUEUES_NAMED_MAX);
+	if (out_error(&ids))
+		return agent_err_no_memory(&c->err, NULL);
+	return agent_err_set(&c->err, RPC_ERROR_NO_SUCH_WAVE, 0, "find the queue", NULL,
+			     "there is no %s %u: the process has %s%s%s", one, id, n ? many : "none", n ? " " : "",
+			     n ? ids.data : "");
+}
+
+int args_check_queues(struct ctl *c, const uint32_t *ids, size_t n)
+{
+	const struct rpc_gpu_queues_params p = { .session = c->session.session };
+	struct rpc_gpu_queues_result there;
+	int r = ctl_called(c, rpc_client_gpu_queues(c->client, &p, &c->arena, &there, &c->err));
+
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = args_check_queue(c, c->vendor, ids[i], there.queues, there.n_queues);
+	return r;
 }
 
 int args_find_wave(struct ctl *c, struct rpc_wave_name *wave)

@@ -225,6 +225,10 @@ int args_ms(struct ctl *c, const char *name, const char *text, uint32_t max_ms, 
 int args_wave(struct ctl *c, const char *name, const char *text, struct rpc_wave_name *ret);
 /** What a snapshot shows of waves says nothing if nothing was stopped.  @return 0, or negative with the error set. */
 int ctl_check_stopped(struct ctl *c, const struct rpc_gpu_snapshot_result *s);
+/** What is asked for by a number has to be there.  @return 0, or negative with the queues there are in the error. */
+int args_check_queue(struct ctl *c, enum rpc_vendor vendor, uint32_t id, const struct rpc_queue *queues, size_t n);
+/** The same for several; asks for the queues of the session's process. */
+int args_check_queues(struct ctl *c, const uint32_t *ids, size_t n);
 /** Find the wave that a row's number stands for; in a session, before the result that is printed. */
 int args_find_wave(struct ctl *c, struct rpc_wave_name *wave);
 /**

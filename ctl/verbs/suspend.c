@@ -176,10 +176,12 @@ static int suspend(struct ctl *c, struct stream *s, struct rpc_gpu_suspend_param
 	 */
 	uint64_t stop_at = c->max_stop_ms ? clock_deadline_ms(c->max_stop_ms) : 0;
 	struct rpc_gpu_suspend_result result;
-	int r, status = 0;
+	int status = 0, r;
 
 	p->session = c->session.session;
-	r = ctl_called(c, rpc_client_gpu_suspend(c->client, p, &c->arena, &result, &c->err));
+	r = queues ? args_check_queues(c, p->queues, p->n_queues) : 0;
+	if (r == 0)
+		r = ctl_called(c, rpc_client_gpu_suspend(c->client, p, &c->arena, &result, &c->err));
 	if (r == 0)
 		r = ctl_is_json(c) ? ctl_print_result(c)
 				   : show_queue_results(c, result.queues, result.n_queues);

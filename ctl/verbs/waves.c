@@ -10,8 +10,6 @@
 #include "ctl/ctl.h"
 
 #define REPLY_MEMORY_MAX ((size_t)512 << 20)
-/* Most queues that a message lists. */
-#define QUEUES_NAMED_MAX 16
 
 static const char *queue_option, *group_option, *state_option, *limit_option;
 
@@ -94,27 +92,6 @@ static size_t choose(const struct filter *f, struct rpc_gpu_snapshot_result *s)
 	return passed;
 }
 
-/* What was asked for by a number has to be there: 0 waves of a queue that does not exist would be no answer. */
-static int check_queue(struct ctl *c, const struct filter *f, const struct rpc_gpu_snapshot_result *s)
-{
-	const char *one = vendor_word(s->process.vendor, "queue"), *many = vendor_word(s->process.vendor, "queues");
-	auto_out struct out ids = { 0 };
-
-	for (size_t i = 0; i < s->n_queues; i++) {
-		if (s->queues[i].queue_id == f->queue_id)
-			return 0;
-		if (i < QUEUES_NAMED_MAX)
-			out_fmt(&ids, "%s%u", i ? ", " : "", s->queues[i].queue_id);
-	}
-	if (s->n_queues > QUEUES_NAMED_MAX)
-		out_fmt(&ids, " and %zu more", s->n_queues - QUEUES_NAMED_MAX);
-	if (out_error(&ids))
-		return agent_err_no_memory(&c->err, NULL);
-	return agent_err_set(&c->err, RPC_ERROR_NO_SUCH_WAVE, 0, "choose waves", NULL,
-			     "there is no %s %u: the process has %s%s%s", one, f->queue_id, s->n_queues ? many : "none",
-			     s->n_queues ? " " : "", s->n_queues ? ids.data : "");
-}
-
 static int check_filter(struct ctl *c, const struct filter *f, const struct rpc_gpu_snapshot_result *s)
 {
 	int r = ctl_check_stopped(c, s);
@@ -124,7 +101,7 @@ static int check_filter(struct ctl *c, const struct filter *f, const struct rpc_
 	if (group_option && f->group >= s->n_groups)
 		return agent_err_set(&c->err, RPC_ERROR_NO_SUCH_WAVE, 0, "choose waves", NULL,
 				     "there is no row %s: snapshot shows %zu", group_option, s->n_groups);
-	return queue_option ? check_queue(c, f, s) : 0;
+	return queue_option ? args_check_queue(c, s->process.vendor, f->queue_id, s->queues, s->n_queues) : 0;
 }
 
 /* The document has `matching` beside the waves, since --limit may leave some out. */

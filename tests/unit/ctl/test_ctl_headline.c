@@ -106,6 +106,30 @@ static void two_snapshots_tell_what_is_hung(void)
 	}
 }
 
+/* Those who may only look, and have used up their budget: nothing is known of the waves, and no wave is shown. */
+static void what_was_not_stopped_is_not_judged(void)
+{
+	static const struct {
+		enum rpc_vendor vendor;
+		const char *want;
+	} rows[] = {
+		{ RPC_VENDOR_AMD, " Nothing was stopped for you, so what the waves do is not known: 2 queues\n"
+				  "WAITS queue 0: 7 packets wait and no wave runs\n" },
+		{ RPC_VENDOR_NVIDIA, " Nothing was stopped for you, so what the warps do is not known: 2 contexts\n" },
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		auto_rpc_arena struct rpc_arena arena;
+		struct snapshot_build b;
+
+		rpc_arena_init(&arena, 0);
+		snapshot_build(&b, 1, i ? "q0:?x q1:?x" : "q0:5/12 q1:9/9");
+		b.s.process.vendor = rows[i].vendor;
+		b.s.no_stop = true;
+		check((int)i, &arena, &(struct headline_input){ .snapshot = &b.s }, rows[i].want);
+	}
+}
+
 /* Snapshots that are too close say so once, whatever else is wrong. */
 static void too_short_is_told_once(void)
 {
@@ -189,5 +213,6 @@ static void latched_exceptions_and_records(void)
 }
 
 TEST_SUITE(ctl_headline, TEST(one_snapshot_never_overclaims), TEST(two_snapshots_tell_what_is_hung),
+	   TEST(what_was_not_stopped_is_not_judged),
 	   TEST(too_short_is_told_once),
 	   TEST(a_longer_standstill_is_told), TEST(nvidia_has_its_words), TEST(latched_exceptions_and_records));
