@@ -147,6 +147,33 @@ def test_the_kernel_is_asked_again():
         as_user(OWNER, owner)
 
 
+def test_a_connection_outlives_its_rights():
+    """Whoever keeps the socket of a process that has ended: nobody knows any more who that is."""
+    with Judged() as s:
+        def keeper(rpc, session, connector, begun):
+            wait_until(lambda: os.getppid() != connector, "who has connected has ended")
+            rpc.call("gpu.queues", session=session)
+            time.sleep(max(0, begun + MEMORY_S + 0.2 - time.monotonic()))
+            check_ended(rpc, session, "gpu.queues")
+
+        def owner():
+            here, there = os.pipe()
+            connector = os.fork()
+            if connector == 0:
+                rpc = s.connect()
+                session, begun, me = s.attach(rpc=rpc), time.monotonic(), os.getpid()
+                if os.fork():
+                    os._exit(0)
+                keeper(rpc, session, me, begun)
+                os.write(there, b"judged")
+                os._exit(0)
+            os.close(there)
+            os.waitpid(connector, 0)
+            assert os.read(here, 10) == b"judged"
+
+        as_user(OWNER, owner)
+
+
 def with_helper(s, function, groups):
     """Run function() as MEMBER; what only root can do is asked of this process."""
     ask, asked = os.pipe()
