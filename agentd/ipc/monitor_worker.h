@@ -45,11 +45,11 @@ struct ipc_broker {
 	uint32_t type;
 };
 
-/** A worker of kind LOOK has discovered a process that uses a GPU. */
+/** A worker of kind LOOK has discovered a process that uses a GPU, or may. */
 struct ipc_found {
 	uint32_t type;
 	uint32_t pid;
-	uint32_t vendor; /**< enum ipc_vendor. */
+	uint32_t vendor; /**< enum ipc_vendor; ANY: what it has mapped was not read to the end. */
 };
 
 /**

@@ -90,7 +90,11 @@ static void on_found(struct service *s, const struct ipc_message *m)
 {
 	const struct rules_found *f = (const void *)m->text;
 
-	if (!s->is_stopping)
+	if (s->is_stopping)
+		return;
+	if (f->vendor == IPC_VENDOR_ANY)
+		watches_cut(&s->watches, (pid_t)f->pid);
+	else
 		watches_found(&s->watches, (pid_t)f->pid, (enum ipc_vendor)f->vendor);
 }
 

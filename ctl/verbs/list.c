@@ -89,7 +89,7 @@ static int run(struct ctl *c, int argc, char **argv)
 	for (size_t i = 0; i < list.n_missing; i++)
 		ctl_note(c, "%s", list.missing[i]);
 	if (!list.n_processes) {
-		ctl_note(c, "no process uses a GPU");
+		ctl_note(c, list.n_missing ? "no other process uses a GPU" : "no process uses a GPU");
 		return 0;
 	}
 	r = ctl_called(c, rpc_client_session_list(c->client, NULL, &c->arena, &sessions, &c->err));

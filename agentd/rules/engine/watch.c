@@ -249,6 +249,37 @@ bool watches_found(struct watches *w, pid_t pid, enum ipc_vendor vendor)
 	return i && i->state == WATCH_ON;
 }
 
+/* @param keep_alive  Whether only those that have ended are forgotten. */
+static void forget_cut(struct watches *w, bool keep_alive)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < w->n_cut; i++)
+		if (keep_alive && access_is_alive(w->cut[i].pidfd))
+			w->cut[kept++] = w->cut[i];
+		else
+			close(w->cut[i].pidfd);
+	w->n_cut = kept;
+}
+
+bool watches_cut(struct watches *w, pid_t pid)
+{
+	auto_close int pidfd = -1;
+
+	forget_cut(w, true);
+	for (size_t i = 0; i < w->n_cut; i++)
+		if (w->cut[i].pid == pid)
+			return false;
+	pidfd = w->n_cut < WATCH_CUT_MAX ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+	if (pidfd < 0)
+		return false;
+	w->cut[w->n_cut].pid = pid;
+	w->cut[w->n_cut++].pidfd = TAKE_FD(pidfd);
+	log_warning("process %d has mapped so much that it was not read to the end: if it uses a GPU, no rule watches it%s",
+		    (int)pid, w->n_cut == WATCH_CUT_MAX ? "; others are not told as long as these run" : "");
+	return true;
+}
+
 void watches_worker_ended(struct watches *w, uint32_t worker, bool clean)
 {
 	struct watched *i = find_worker(w, worker);
@@ -342,4 +373,5 @@ void watches_deinit(struct watches *w)
 {
 	discover_stop(&w->discover);
 	prune(w, true);
+	forget_cut(w, false);
 }

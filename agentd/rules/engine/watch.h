@@ -20,6 +20,9 @@
 #include "agentd/rules/engine/rules.h"
 #include "agentd/rules/engine/rules_monitor.h"
 
+/** So many processes that were not read to the end are told one by one. */
+#define WATCH_CUT_MAX 32
+
 struct watched;
 
 struct watches {
@@ -35,6 +38,11 @@ struct watches {
 	uint32_t looker;    /**< Worker that looks; 0: none. */
 	bool look_again;    /**< Something happened meanwhile. */
 	unsigned look_failures; /**< In a row. */
+	struct {
+		pid_t pid;
+		int pidfd;
+	} cut[WATCH_CUT_MAX]; /**< Those that were told. */
+	size_t n_cut;
 };
 
 /** All pointers are borrowed; nothing happens before watches_configure(). */
@@ -52,6 +60,12 @@ void watches_hint(struct watches *w);
 uint64_t watches_deadlines(struct watches *w);
 /** A look found a process, and not one of the agent.  @return whether a rule watches it now. */
 bool watches_found(struct watches *w, pid_t pid, enum ipc_vendor vendor);
+/**
+ * A look did not read all that a process has mapped: no rule finds out whether it uses a GPU.  The log
+ * says so once for each, as long as they are few.
+ * @return whether it does now.
+ */
+bool watches_cut(struct watches *w, pid_t pid);
 /** A worker was reaped.  @param clean  Not killed, no error: a look has seen everything. */
 void watches_worker_ended(struct watches *w, uint32_t worker, bool clean);
 /** No rule is to watch this worker's process again, until watches_configure(). */

@@ -18,11 +18,11 @@ _Static_assert((int)IPC_VENDOR_AMD == (int)RPC_VENDOR_AMD &&
 		       (int)IPC_VENDOR_NVIDIA == (int)RPC_VENDOR_NVIDIA,
 	       "agentd/ipc/child.h");
 
-static int tell(const struct worker_options *o, pid_t pid, enum rpc_vendor vendor)
+static int tell(const struct worker_options *o, pid_t pid, uint32_t vendor)
 {
 	const struct ipc_found m = { .type = IPC_FOUND,
 				     .pid = (uint32_t)pid,
-				     .vendor = (uint32_t)vendor };
+				     .vendor = vendor };
 	struct pollfd p = { .fd = IPC_FD_MONITOR, .events = POLLOUT };
 	ssize_t n;
 
@@ -52,6 +52,17 @@ static int look(const struct worker_options *o, struct seen *seen, const struct 
 	return r;
 }
 
+/* Those that have mapped so much that it was not read to the end. */
+static int tell_cut(const struct worker_options *o, const struct seen *seen)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < seen->n; i++)
+		if (seen->list[i].what == SEEN_CUT)
+			r = tell(o, (pid_t)seen->list[i].pid, IPC_VENDOR_ANY);
+	return r;
+}
+
 int discover_run(const struct worker_options *o)
 {
 	struct seen seen;
@@ -67,8 +78,8 @@ int discover_run(const struct worker_options *o)
 		r = sandbox_look();
 	for (size_t i = 0; r == 0 && target_list[i]; i++)
 		r = look(o, &seen, target_list[i]);
-	if (r == 0 && seen.n_cut)
-		log_debug("look for GPU processes: not all was read of %u that have mapped much", seen.n_cut);
+	if (r == 0)
+		r = tell_cut(o, &seen);
 	seen_deinit(&seen);
 	if (r < 0)
 		log_error("look for GPU processes: %s", strerror(-r));

@@ -142,6 +142,33 @@ static void found_once_watched_once(void)
 	TEST_EQ(run(&f, 0), 0);
 }
 
+/* Each look finds such processes again; no stranger has more than so many lines of the log. */
+static void what_was_not_read_to_the_end_is_told_once(void)
+{
+	FIXTURE(f);
+	pid_t others[WATCH_CUT_MAX];
+
+	TEST_EQ(watches_cut(&f.w, f.pid), true);
+	TEST_EQ(watches_cut(&f.w, f.pid), false);
+	TEST_EQ(k.n_watches, 0);
+	for (size_t i = 0; i < WATCH_CUT_MAX; i++) {
+		others[i] = fork();
+		if (others[i] == 0) {
+			pause();
+			_exit(0);
+		}
+		TEST_ROW_EQ(i, watches_cut(&f.w, others[i]), i + 1 < WATCH_CUT_MAX);
+	}
+	kill(others[0], SIGKILL);
+	waitpid(others[0], NULL, 0);
+	TEST_EQ(watches_cut(&f.w, others[WATCH_CUT_MAX - 1]), true);
+	for (size_t i = 1; i < WATCH_CUT_MAX; i++) {
+		kill(others[i], SIGKILL);
+		waitpid(others[i], NULL, 0);
+	}
+	TEST_EQ(watches_cut(&f.w, f.pid), false);
+}
+
 /*
  * The look began before the worker died and does not see the process, say because it came too early
  * or was killed: the next try waits for nobody.
@@ -361,7 +388,8 @@ static void the_dead_and_the_released_are_left_alone(void)
 	TEST_EQ(f.w.n, 0);
 }
 
-TEST_SUITE(monitor_watch, TEST(found_once_watched_once), TEST(a_look_under_way_does_not_take_the_next_try),
+TEST_SUITE(monitor_watch, TEST(found_once_watched_once),
+	   TEST(what_was_not_read_to_the_end_is_told_once), TEST(a_look_under_way_does_not_take_the_next_try),
 	   TEST(found_before_the_dead_worker_is_reaped), TEST(found_after_the_dead_worker_was_reaped),
 	   TEST(a_hint_during_a_look_begins_another), TEST(a_look_that_failed_is_repeated),
 	   TEST(a_look_that_cannot_begin_is_repeated), TEST(a_reload_begins_anew),
