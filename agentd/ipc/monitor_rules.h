@@ -78,7 +78,7 @@ struct rules_config {
 /** A process that may be one for a rule. */
 struct rules_found {
 	uint32_t pid;
-	uint32_t vendor; /**< enum ipc_vendor; RULES_FOUND: ANY: it may be none, for not all that it has mapped was read. */
+	uint32_t vendor; /**< enum ipc_vendor; ANY with RULES_FOUND: what it has mapped was not read to the end. */
 	uint32_t worker; /**< RULES_HELD: the worker that has it. */
 };
 

@@ -218,3 +218,22 @@ def test_what_strangers_have_mapped_is_read_once_and_in_part():
                 os.kill(child, signal.SIGKILL)
                 os.waitpid(child, 0)
         assert "complete" not in root.call("process.list")
+
+
+def test_rules_say_whom_they_have_not_seen():
+    """Once for each, whatever makes them look again."""
+    need_root()
+    with Scene(user_mode=False, app_user=OWNER, start_agent=False) as s:
+        (s.directory / "agentd.conf").write_text("[agent]\nuser = nobody\nsocket_group =\n[rule all]\ndevice = amd\n")
+        child = map_much(60000, True)
+        words = f"process {child} has mapped so much that it was not read to the end: if it uses a GPU, no rule watches it"
+        try:
+            s.start_agentd(user_mode=False)
+            wait_until(lambda: words in s.agentd.err(), "it is told")
+            for _ in range(2):
+                app = s.start_app("runtime on; spin", user=OWNER)
+                wait_until(lambda pid=app.pid: f"watches process {pid}" in s.agentd.err(), "another look")
+            assert s.agentd.err().count(words) == 1, s.agentd.err()
+        finally:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
