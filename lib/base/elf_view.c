@@ -145,3 +145,15 @@ int elf_note_next(struct reader *r, struct elf_note *ret)
 	*ret = n;
 	return 1;
 }
+
+uint64_t elf_auxv_find(const void *auxv, size_t size, uint64_t type)
+{
+	Elf64_auxv_t entry;
+
+	for (size_t at = 0; at + sizeof(entry) <= size; at += sizeof(entry)) {
+		memcpy(&entry, (const char *)auxv + at, sizeof(entry));
+		if (entry.a_type == type)
+			return entry.a_un.a_val;
+	}
+	return 0;
+}

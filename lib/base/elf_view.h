@@ -74,4 +74,11 @@ struct elf_note {
  */
 int elf_note_next(struct reader *r, struct elf_note *ret);
 
+/**
+ * Find an entry of what a program was started with: the content of /proc/PID/auxv, or of the note of a core.
+ * @param type  AT_...
+ * @return its value; 0: there is none.
+ */
+uint64_t elf_auxv_find(const void *auxv, size_t size, uint64_t type);
+
 #endif /* BASE_ELF_VIEW_H */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads and writes the variables of the driver in the target, and records what they were. */
-#include <elf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/elf_view.h"
 #include "base/fd.h"
 #include "session.h"
 
@@ -208,21 +208,16 @@ void flags_note_program(const struct cudbgshim_memory *memory, const struct cudb
 {
 	auto_free char *auxv = NULL;
 	uint8_t random[sizeof(undo->random)];
-	uint64_t pair[2];
+	uint64_t addr;
 	size_t size;
 
 	if (tracer->read_file(tracer->ctx, proc_fd, "auxv", AUXV_MAX, &auxv, &size) < 0)
 		return;
-	for (size_t at = 0; at + sizeof(pair) <= size; at += sizeof(pair)) {
-		memcpy(pair, auxv + at, sizeof(pair));
-		if (pair[0] != AT_RANDOM)
-			continue;
-		if (memory->read(memory->ctx, pair[1], random, sizeof(random)) < 0)
-			return;
-		memcpy(undo->random, random, sizeof(random));
-		undo->random_addr = pair[1];
+	addr = elf_auxv_find(auxv, size, AT_RANDOM);
+	if (!addr || memory->read(memory->ctx, addr, random, sizeof(random)) < 0)
 		return;
-	}
+	memcpy(undo->random, random, sizeof(random));
+	undo->random_addr = addr;
 }
 
 int flags_check_program(const struct cudbgshim_memory *memory, const struct cudbgshim_undo *undo)

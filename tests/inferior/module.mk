@@ -20,7 +20,7 @@ session_probe_ldlibs := $(cudbgshim_ldlibs)
 
 # The same for NVIDIA's libraries, which open each other in a way that sanitizers refuse.
 plain_programs += tests/session_probe_plain
-tests/session_probe_plain_src := $(session_probe_src) $(cudbgshim_src) $(addprefix lib/base/,clock.c fd.c reader.c str.c)
+tests/session_probe_plain_src := $(session_probe_src) $(cudbgshim_src) $(addprefix lib/base/,clock.c elf_view.c fd.c reader.c str.c)
 tests/session_probe_plain_deps := $(cudbg_slots)
 tests/session_probe_plain_ldflags := $(cudbgshim_ldlibs)
 

@@ -23,6 +23,7 @@
 #include "agentd/worker/process/mappings.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/elf_view.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "base/vec.h"
@@ -369,14 +370,7 @@ static void on_mapping(void *arg, const struct mapping *m)
 
 static uint64_t auxv_value(const struct kfd_core_host *h, uint64_t type)
 {
-	Elf64_auxv_t a;
-
-	for (size_t at = 0; at + sizeof(a) <= h->auxv_size; at += sizeof(a)) {
-		memcpy(&a, h->auxv + at, sizeof(a));
-		if (a.a_type == type)
-			return a.a_un.a_val;
-	}
-	return 0;
+	return elf_auxv_find(h->auxv, h->auxv_size, type);
 }
 
 /* @return the address of the program's dynamic section; 0 if it has none. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agentd/worker/target/target.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -18,6 +17,7 @@
 #include "agentd/worker/process/yama.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/elf_view.h"
 #include "base/fd.h"
 #include "base/str.h"
 
@@ -160,18 +160,12 @@ static uint64_t find_random(pid_t pid)
 {
 	char path[64];
 	auto_free char *text = NULL;
-	Elf64_auxv_t entry;
 	size_t size;
 
 	snprintf(path, sizeof(path), "/proc/%d/auxv", (int)pid);
 	if (fd_read_file(path, AUXV_MAX, &text, &size) < 0)
 		return 0;
-	for (size_t at = 0; at + sizeof(entry) <= size; at += sizeof(entry)) {
-		memcpy(&entry, text + at, sizeof(entry));
-		if (entry.a_type == AT_RANDOM)
-			return entry.a_un.a_val;
-	}
-	return 0;
+	return elf_auxv_find(text, size, AT_RANDOM);
 }
 
 uint64_t target_read_program(pid_t pid)

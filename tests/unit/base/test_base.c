@@ -10,6 +10,7 @@
 
 #include "base/argv.h"
 #include "base/clock.h"
+#include "base/elf_view.h"
 #include "base/fd.h"
 #include "base/out.h"
 #include "base/reader.h"
@@ -529,7 +530,42 @@ static void plain_streams_are_read_and_emptied(void)
 	close(memfd);
 }
 
-TEST_SUITE(base, TEST(reader_stops_at_the_end), TEST(reader_numbers_and_strings_end),
+/* Where the number is told: in the first entry of that type, and in none that is cut. */
+static void auxiliary_vectors_are_searched(void)
+{
+	const Elf64_auxv_t entries[] = { { AT_PHDR, { 7 } }, { AT_RANDOM, { 8 } }, { AT_RANDOM, { 9 } } };
+	const char *tail = test_tail_dup(entries, sizeof(entries) - 1);
+
+	TEST_EQ(elf_auxv_find(tail, sizeof(entries) - 1, AT_PHDR), 7);
+	TEST_EQ(elf_auxv_find(tail, sizeof(entries) - 1, AT_RANDOM), 8);
+	TEST_EQ(elf_auxv_find(tail, sizeof(entries) - 1, AT_PHNUM), 0);
+	TEST_EQ(elf_auxv_find(tail, 2 * sizeof(*entries) - 1, AT_RANDOM), 0);
+	TEST_EQ(elf_auxv_find(NULL, 0, AT_RANDOM), 0);
+}
+
+/* A foreign sender's descriptors are the receiver's, all of them, also those of a message that is too long. */
+static void foreign_descriptors_are_not_closed(void)
+{
+	int fds[FD_RIGHTS_MAX], pair[2], three[] = { 0, 1, 2 };
+	char buf[4];
+	size_t n_fds;
+
+	TEST_EQ_FATAL(fd_socketpair(SOCK_NONBLOCK, pair), 0);
+	for (size_t size = 4; size <= 5; size++) {
+		TEST_EQ(fd_send(pair[0], "what", size, three, 3), size);
+		TEST_ROW_EQ(size, fd_recv_foreign(pair[1], buf, sizeof(buf), fds, &n_fds), size == 4 ? 4 : -EMSGSIZE);
+		TEST_ROW_EQ(size, n_fds, 3);
+		for (size_t i = 0; i < n_fds; i++)
+			TEST_ROW_EQ(size, close(fds[i]), 0);
+	}
+	TEST_EQ(fd_recv_foreign(pair[1], buf, sizeof(buf), fds, &n_fds), -EAGAIN);
+	TEST_EQ(n_fds, 0);
+	close(pair[0]);
+	close(pair[1]);
+}
+
+TEST_SUITE(base, TEST(auxiliary_vectors_are_searched), TEST(foreign_descriptors_are_not_closed),
+	   TEST(reader_stops_at_the_end), TEST(reader_numbers_and_strings_end),
 	   TEST(reader_slices_are_bounded), TEST(out_is_bounded_and_sticky),
 	   TEST(a_zeroed_out_is_an_empty_buffer), TEST(out_json_follows_a_format),
 	   TEST(out_writes_numbers),
