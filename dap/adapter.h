@@ -468,7 +468,12 @@ void dap_registers_forget(struct dap *d);
 
 /** Handler of `variables`: what a scope, or something in it, holds. */
 int dap_variables(struct dap *d, const struct dap_request *q, struct dap_answer *ret);
-/** Append what a group's kernel was launched with: `(table=0x0, n=160)`. */
+/**
+ * @return whether it is known what the kernel of a thread's wave was launched with.  A group knows that of its
+ *         representative's dispatch, and another wave that is shown may be of another one.
+ */
+bool dap_has_arguments(const struct dap_thread *t);
+/** Append those arguments: `(table=0x0, n=160)`. */
 void dap_put_arguments(struct out *o, const struct rpc_group *g);
 
 /* memory.c */

@@ -418,7 +418,7 @@ static void put_frame(struct dap *d, struct out *o, uint32_t thread, size_t leve
 							  NULL;
 
 	/* Only the kernel's own frame: a stack may be cut, or its outermost function unknown. */
-	if (name && g->has_arguments && level + 1 == count_frames(g) && is_kernel(g, f, name))
+	if (name && dap_has_arguments(t) && level + 1 == count_frames(g) && is_kernel(g, f, name))
 		name = with_arguments(&d->arena, g, name);
 	if (!name)
 		name = rpc_arena_printf(&d->arena, "0x%" PRIx64, pc);
@@ -489,7 +489,7 @@ int dap_scopes(struct dap *d, const struct dap_request *q, struct dap_answer *re
 	out_json_fmt(&ret->body, "{'scopes':[");
 	for (size_t i = 0; i < ARRAY_SIZE(scopes); i++) {
 		if (scopes[i].scope == DAP_SCOPE_ARGUMENTS &&
-		    !frame.snap->threads[frame.thread].place->has_arguments)
+		    !dap_has_arguments(&frame.snap->threads[frame.thread]))
 			continue;
 		out_json_fmt(&ret->body, ",{'name':%s", scopes[i].name);
 		if (scopes[i].hint)

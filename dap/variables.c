@@ -107,6 +107,14 @@ static const char *value_text(struct rpc_arena *a, const struct rpc_argument *v)
 	return v->value ? v->value : rpc_arena_printf(a, "<%s>", state ? state : "unknown");
 }
 
+bool dap_has_arguments(const struct dap_thread *t)
+{
+	const struct rpc_wave_ref *r = &t->place->representative;
+
+	return t->place->has_arguments && r->queue_id == t->wave.queue_id &&
+	       r->has_dispatch && t->wave.has_dispatch && r->dispatch == t->wave.dispatch;
+}
+
 void dap_put_arguments(struct out *o, const struct rpc_group *g)
 {
 	out_char(o, '(');
@@ -126,10 +134,11 @@ void dap_put_arguments(struct out *o, const struct rpc_group *g)
 /* What the kernel was launched with: the program may have changed it, but nobody can now. */
 static int arguments(struct page *p, const struct dap_ref *ref, struct agent_err *err)
 {
-	const struct rpc_group *g = ref->snap->threads[ref->thread].place;
+	const struct dap_thread *t = &ref->snap->threads[ref->thread];
+	const struct rpc_group *g = t->place;
 
 	(void)err;
-	for (size_t i = 0; i < g->n_arguments; i++) {
+	for (size_t i = 0; dap_has_arguments(t) && i < g->n_arguments; i++) {
 		const struct rpc_argument *v = &g->arguments[i];
 		const char *value = value_text(&p->d->arena, v);
 

@@ -97,8 +97,8 @@ static void copy(struct copying *y, const struct wave *w)
 	to->size = k->size;
 }
 
-const char *cuda_arguments_copy(struct target_cuda *c, const struct target_waves_from *from,
-				uint64_t deadline_ns, struct rpc_arena *a, struct target_waves *ret)
+void cuda_arguments_copy(struct target_cuda *c, const struct target_waves_from *from,
+			 uint64_t deadline_ns, struct rpc_arena *a, struct target_waves *ret)
 {
 	struct wave *chosen[WAVES_REPRESENTATIVES_MAX];
 	size_t n = waves_choose_representatives(ret->waves, ret->n_waves, chosen);
@@ -107,10 +107,10 @@ const char *cuda_arguments_copy(struct target_cuda *c, const struct target_waves
 
 	ret->arguments = rpc_arena_array(a, y.max, sizeof(*ret->arguments));
 	if (!ret->arguments)
-		return NULL;
+		return;
 	for (size_t i = 0; i < n; i++)
 		copy(&y, chosen[i]);
 	for (size_t i = 0; from->all_arguments && i < ret->n_waves; i++)
 		copy(&y, &ret->waves[i]);
-	return y.late ? "arguments of kernels: the stop budget was used up" : NULL;
+	ret->budget_exceeded = ret->budget_exceeded || y.late;
 }

@@ -270,11 +270,10 @@ bool cuda_arguments_read(struct target_cuda *c, const struct cudbgshim_place *at
 			 const struct values_kernel *k, uint8_t *buf);
 /**
  * Copy the parameters of dispatches that the waves are of, while the devices stand still.
- * @param deadline_ns  Of the stop; what is not copied until then is told.
- * @return what is missing, NULL for nothing.
+ * @param deadline_ns  Of the stop; what is not copied until then is not in the list.
  */
-const char *cuda_arguments_copy(struct target_cuda *c, const struct target_waves_from *from,
-				uint64_t deadline_ns, struct rpc_arena *a, struct target_waves *ret);
+void cuda_arguments_copy(struct target_cuda *c, const struct target_waves_from *from,
+			 uint64_t deadline_ns, struct rpc_arena *a, struct target_waves *ret);
 
 /* ------------------------------------------------------------------ code.c -------------------- */
 

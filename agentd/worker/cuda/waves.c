@@ -10,7 +10,7 @@
 #include "base/clock.h"
 
 #define GRIDS_MAX    4096u
-#define MISSING_MAX  (2 * CUDBGSHIM_MAX_DEVICES + 6)
+#define MISSING_MAX  (2 * CUDBGSHIM_MAX_DEVICES + 5)
 
 /* A grid that has warps on a device; several thousand warps are of a few grids. */
 struct grid {
@@ -372,7 +372,7 @@ static int read_all(struct look *l)
 	if (r == 0)
 		read_stacks(l);
 	if (r == 0)
-		add_missing(l, cuda_arguments_copy(c, l->from, l->deadline_ns, l->a, l->ret));
+		cuda_arguments_copy(c, l->from, l->deadline_ns, l->a, l->ret);
 	if (r == 0 && l->from->registers)
 		read_examples(l);
 	return r;

@@ -28,6 +28,7 @@ struct passed {
 	const uint8_t *bytes;
 	size_t size;
 	enum rpc_value_state why; /* There are not more. */
+	bool tried; /* The memory was looked at; only a stop could have copied it otherwise. */
 	uint8_t read[SEGMENT_MAX];
 };
 
@@ -107,7 +108,8 @@ static void find_bytes(struct filling *f, const struct wave *w, uint32_t size, s
 {
 	const struct target_arguments *copy = find_copy(f, w);
 
-	p->why = RPC_VALUE_STATE_UNREADABLE;
+	p->tried = copy || w->arguments;
+	p->why = p->tried ? RPC_VALUE_STATE_UNREADABLE : RPC_VALUE_STATE_UNAVAILABLE;
 	p->bytes = copy ? copy->bytes : NULL;
 	p->size = p->bytes ? copy->size : 0;
 	if (p->size < size && w->arguments)
@@ -180,6 +182,9 @@ static void tell(struct filling *f, const struct dispatch *d, const struct value
 			continue;
 		if (a->offset > all->size || a->size > all->size - a->offset)
 			add_missing(f, rpc_arena_printf(f->set->arena, "arguments of %.100s: what its code object says of them is broken",
+							kernel));
+		else if (!f->passed->tried)
+			add_missing(f, rpc_arena_printf(f->set->arena, "arguments of %.100s: they were not copied during the stop",
 							kernel));
 		else if (a->state == RPC_VALUE_STATE_UNAVAILABLE)
 			add_missing(f, rpc_arena_printf(f->set->arena, "arguments of %.100s: it had ended when they were read",

@@ -806,7 +806,8 @@ def test_exceptions_of_warps_that_have_exited_are_named():
         analyzed = ctl("analyze", path)
         assert live.returncode == 0, live
         for run in (live, analyzed):
-            assert re.match(r"FAULT  warp illegal address \(CUDA_EXCEPTION_14\): 1 warp of spin, .*, GPU 0, context 0\n"
+            assert re.match(r"FAULT  warp illegal address \(CUDA_EXCEPTION_14\): 1 warp of spin\(arg0=0x0, arg1=0x0\), "
+                            r".*, GPU 0, context 0\n"
                             r"FAULT  warp misaligned address \(CUDA_EXCEPTION_6\): warps that have exited of spin, "
                             r"spin.cu:12, SM 1 and 1 more of GPU 0\n", run.stdout), run.stdout
 

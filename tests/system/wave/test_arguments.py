@@ -259,6 +259,23 @@ def test_long_arguments(tmp_path):
         assert doc["complete"], doc["missing"]
 
 
+def test_an_editor_that_looks_at_another_dispatch():
+    """Waves of one place may be of two launches: those of one are not shown for the other."""
+    commands = "; ".join(f"dispatch {q} scale 4096 64 args=p:{0x1000 * q:#x},i:{q}" for q in range(2))
+    with amd([CODE / "spin-gfx90a.co"], commands, "waves 0 halted 2 scale+16; waves 1 halted 1 scale+16") as s, \
+            Adapter(s.socket) as a:
+        def shown():
+            frame = a.call("stackTrace", threadId=1)["stackFrames"][-1]
+            return frame["name"], [x["name"] for x in a.call("scopes", frameId=frame["id"])["scopes"]][0]
+
+        a.start(pid=s.app.pid)
+        a.pause()
+        assert shown() == ("scale(data=0x0, n=0)", "Arguments")
+        other = next(w for w in a.call("gpuAgent/waves", threadId=1)["waves"] if w["ref"]["queue_id"] == 1)
+        a.call("gpuAgent/focus", threadId=1, wave=other["ref"])
+        assert shown() == ("scale", "Wave")
+
+
 def test_at_most_eight_dispatches(tmp_path):
     os.chmod(tmp_path, 0o755)
     code = stripped(CODE / "spin-gfx90a.co", tmp_path / "spin.co")

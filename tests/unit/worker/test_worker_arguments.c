@@ -200,11 +200,13 @@ static void tells_what_cannot_be_read(void)
 	look(&s, 1, false);
 	expect(&s.told[0], "0x1000002000", NULL, RPC_VALUE_STATE_UNREADABLE);
 	scene_deinit(&s);
-	/* A device that has no other place for them. */
+	/* A device that has no other place for them, and a stop that did not get so far. */
 	scene_init(&s, 1);
 	s.wave[0].arguments = 0;
 	look(&s, 1, false);
-	expect(&s.told[0], NULL, NULL, RPC_VALUE_STATE_UNREADABLE);
+	expect(&s.told[0], NULL, NULL, RPC_VALUE_STATE_UNAVAILABLE);
+	TEST_EQ_FATAL(s.missing.n, 1);
+	TEST_STR(s.missing.list[0], "arguments of scale: they were not copied during the stop");
 	scene_deinit(&s);
 }
 
