@@ -41,7 +41,8 @@ static struct values_scalar scalar_of(const struct symbols_argument *a)
 {
 	struct values_scalar s = { VALUES_RAW, a->size, NULL };
 
-	if ((a->kind == SYMBOLS_ARGUMENT_BUFFER || a->kind == SYMBOLS_ARGUMENT_OBJECT) && a->size == 8)
+	if ((a->kind == SYMBOLS_ARGUMENT_BUFFER || a->kind == SYMBOLS_ARGUMENT_OBJECT) &&
+	    a->size == 8)
 		s.encoding = VALUES_POINTER;
 	if (a->kind == SYMBOLS_ARGUMENT_LDS && a->size == 4) {
 		s.encoding = VALUES_POINTER;
@@ -65,7 +66,9 @@ static int add_noted(void *arg, const struct symbols_argument *a)
 	if (to->n_all++ >= VALUES_ARGUMENTS_MAX)
 		return 0;
 	v = &to->list[to->n++];
-	*v = (struct values_argument){ .offset = a->offset, .hidden = hidden, .scalar = scalar_of(a) };
+	*v = (struct values_argument){ .offset = a->offset,
+				       .hidden = hidden,
+				       .scalar = scalar_of(a) };
 	copy_text(v->type, sizeof(v->type), a->type, a->type_size);
 	if (hidden)
 		copy_text(v->name, sizeof(v->name), a->value_kind, a->value_kind_size);
@@ -253,12 +256,13 @@ int values_arguments_find(struct symbols_image *i, uint64_t kernel, bool hidden,
 {
 	int r;
 
-	*ret = (struct values_arguments){ .list = calloc(VALUES_ARGUMENTS_MAX, sizeof(*ret->list)) };
+	*ret = (struct values_arguments){ .list = calloc(VALUES_ARGUMENTS_MAX,
+							 sizeof(*ret->list)) };
 	if (!ret->list)
 		return -ENOMEM;
-	r = symbols_image_facts(i)->machine == SYMBOLS_MACHINE_CUDA ?
-		    find_nv(i, kernel, ret) :
-		    find_noted(i, kernel, hidden, ret);
+	r = symbols_image_facts(i)->machine == SYMBOLS_MACHINE_CUDA
+		    ? find_nv(i, kernel, ret)
+		    : find_noted(i, kernel, hidden, ret);
 	if (r < 0) {
 		ret->n = ret->n_all = 0;
 		return r;

@@ -40,7 +40,8 @@ static int find_list(const char *name, const char **ret_begin, const char **ret_
 	return -EBADMSG;
 }
 
-/* @return the end of the parameter that begins at @p at: a comma that is in no brackets, or @p end. */
+/* @return the end of the parameter that begins at @p at: a comma that is in no brackets, or @p end.
+ */
 static const char *find_end(const char *at, const char *end)
 {
 	size_t depth = 0;

@@ -61,7 +61,8 @@ static int add_word(struct layout *l, const char *word)
 		return add_bytes(l, word + 2);
 	if (word[0] == 'f' || word[0] == 'd')
 		return add_floating(l, word[0], word + 2);
-	number = word[2] == '-' ? (uint64_t)strtoll(word + 2, &end, 0) : strtoull(word + 2, &end, 0);
+	number =
+		word[2] == '-' ? (uint64_t)strtoll(word + 2, &end, 0) : strtoull(word + 2, &end, 0);
 	if (!type || *end)
 		return -EINVAL;
 	return add(l, &number, sizes[type - types], sizes[type - types]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parameters of kernels.  Only a stopped device shows them, so their bytes are copied during the
- * stop, and what they mean is found out afterwards.
+ * The parameters of kernels.  Only a stopped device shows them, so their bytes are copied during
+ * the stop, and what they mean is found out afterwards.
  */
 #include "agentd/worker/cuda/cuda.h"
 
@@ -10,7 +10,7 @@
 /* Time for images that are new, before the devices stop. */
 #define PREPARE_MS 200
 /* Most dispatches whose parameters are copied, unless all are wanted, and then. */
-#define DISPATCHES_MAX	   16u
+#define DISPATCHES_MAX     16u
 #define DISPATCHES_ALL_MAX 1024u
 
 struct copying {
@@ -65,7 +65,8 @@ bool cuda_arguments_read(struct target_cuda *c, const struct cudbgshim_place *at
 static bool is_known(const struct target_waves *w, const struct wave *of)
 {
 	for (size_t i = w->n_arguments; i--;)
-		if (w->arguments[i].dispatch == of->dispatch && w->arguments[i].gpu_id == of->gpu_id)
+		if (w->arguments[i].dispatch == of->dispatch &&
+		    w->arguments[i].gpu_id == of->gpu_id)
 			return true;
 	return false;
 }
@@ -89,7 +90,9 @@ static void copy(struct copying *y, const struct wave *w)
 	buf = k ? rpc_arena_array(y->a, k->size, 1) : NULL;
 	if (!buf)
 		return;
-	*to = (struct target_arguments){ .gpu_id = w->gpu_id, .queue_id = w->queue_id, .dispatch = w->dispatch };
+	*to = (struct target_arguments){ .gpu_id = w->gpu_id,
+					 .queue_id = w->queue_id,
+					 .dispatch = w->dispatch };
 	ret->n_arguments++;
 	if (!cuda_arguments_read(y->c, &at, w->dispatch, k, buf))
 		return;
@@ -102,7 +105,10 @@ void cuda_arguments_copy(struct target_cuda *c, const struct target_waves_from *
 {
 	struct wave *chosen[WAVES_REPRESENTATIVES_MAX];
 	size_t n = waves_choose_representatives(ret->waves, ret->n_waves, chosen);
-	struct copying y = { .c = c, .a = a, .ret = ret, .deadline_ns = deadline_ns,
+	struct copying y = { .c = c,
+			     .a = a,
+			     .ret = ret,
+			     .deadline_ns = deadline_ns,
 			     .max = from->all_arguments ? DISPATCHES_ALL_MAX : DISPATCHES_MAX };
 
 	ret->arguments = rpc_arena_array(a, y.max, sizeof(*ret->arguments));

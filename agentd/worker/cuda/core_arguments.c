@@ -5,7 +5,7 @@
 #include "agentd/worker/cuda/core_read.h"
 
 /* As live: no more dispatches than somebody looks at, unless all are wanted, and then. */
-#define DISPATCHES_MAX	   16u
+#define DISPATCHES_MAX     16u
 #define DISPATCHES_ALL_MAX 1024u
 
 static const struct values_kernel *find_kernel(struct core_cuda *c, const struct cudacore_grid *g)
@@ -31,13 +31,14 @@ static size_t read_bank(const struct core_cuda *c, const struct cudacore_grid *g
 {
 	for (uint32_t i = g->banks.first; i < g->banks.first + g->banks.n; i++)
 		if (c->core.banks[i].id == 0)
-			return cudacore_read_memory(&c->core, c->core.banks[i].address + k->base, buf,
-						    k->size);
+			return cudacore_read_memory(&c->core, c->core.banks[i].address + k->base,
+						    buf, k->size);
 	return 0;
 }
 
 static void read_parameters(const struct core_cuda *c, const struct cudacore_grid *g,
-			    const struct values_kernel *k, struct rpc_arena *a, struct target_arguments *to)
+			    const struct values_kernel *k, struct rpc_arena *a,
+			    struct target_arguments *to)
 {
 	uint8_t *buf = rpc_arena_array(a, k->size, 1);
 	size_t n = 0;
@@ -55,7 +56,8 @@ static void read_parameters(const struct core_cuda *c, const struct cudacore_gri
 static bool is_known(const struct target_waves *w, const struct wave *of)
 {
 	for (size_t i = w->n_arguments; i--;)
-		if (w->arguments[i].dispatch == of->dispatch && w->arguments[i].gpu_id == of->gpu_id)
+		if (w->arguments[i].dispatch == of->dispatch &&
+		    w->arguments[i].gpu_id == of->gpu_id)
 			return true;
 	return false;
 }

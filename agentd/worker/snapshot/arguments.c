@@ -10,7 +10,7 @@
 #include "values/arguments.h"
 
 /* Most dispatches whose arguments are shown, unless all are wanted, and then. */
-#define DISPATCHES_MAX	   8u
+#define DISPATCHES_MAX     8u
 #define DISPATCHES_ALL_MAX 1024u
 /* Most bytes of a kernarg segment that are read when it was not copied. */
 #define SEGMENT_MAX 16384u
@@ -64,7 +64,8 @@ static const struct target_arguments *find_copy(const struct filling *f, const s
 	for (size_t i = 0; i < all->n_arguments; i++) {
 		const struct target_arguments *a = &all->arguments[i];
 
-		if (a->gpu_id == w->gpu_id && a->queue_id == w->queue_id && a->dispatch == w->dispatch)
+		if (a->gpu_id == w->gpu_id && a->queue_id == w->queue_id &&
+		    a->dispatch == w->dispatch)
 			return a;
 	}
 	return NULL;
@@ -147,7 +148,8 @@ static void fill_argument(struct rpc_arena *a, const struct values_arguments *al
 			  const struct values_argument *v, const struct passed *p,
 			  struct rpc_argument *to)
 {
-	size_t shown = v->scalar.size < VALUES_ARGUMENT_BYTES_MAX ? v->scalar.size : VALUES_ARGUMENT_BYTES_MAX;
+	size_t shown = v->scalar.size < VALUES_ARGUMENT_BYTES_MAX ? v->scalar.size
+								  : VALUES_ARGUMENT_BYTES_MAX;
 
 	*to = (struct rpc_argument){
 		.name = rpc_arena_strdup(a, v->name),
@@ -173,25 +175,38 @@ static void tell(struct filling *f, const struct dispatch *d, const struct value
 		 const char *kernel)
 {
 	if (all->n_all > all->n)
-		add_missing(f, rpc_arena_printf(f->set->arena, "arguments of %.100s: it has %zu, of which %zu are shown",
-						kernel, all->n_all, all->n));
+		add_missing(f, rpc_arena_printf(
+				       f->set->arena,
+				       "arguments of %.100s: it has %zu, of which %zu are shown",
+				       kernel, all->n_all, all->n));
 	for (size_t i = 0; i < d->n; i++) {
 		const struct rpc_argument *a = &d->list[i];
 
 		if (a->state == RPC_VALUE_STATE_OK || a->state == RPC_VALUE_STATE_PARTIAL)
 			continue;
 		if (a->offset > all->size || a->size > all->size - a->offset)
-			add_missing(f, rpc_arena_printf(f->set->arena, "arguments of %.100s: what its code object says of them is broken",
+			add_missing(f, rpc_arena_printf(f->set->arena,
+							"arguments of %.100s: what its code object "
+							"says of them is broken",
 							kernel));
 		else if (!f->passed->tried)
-			add_missing(f, rpc_arena_printf(f->set->arena, "arguments of %.100s: they were not copied during the stop",
-							kernel));
+			add_missing(
+				f,
+				rpc_arena_printf(
+					f->set->arena,
+					"arguments of %.100s: they were not copied during the stop",
+					kernel));
 		else if (a->state == RPC_VALUE_STATE_UNAVAILABLE)
-			add_missing(f, rpc_arena_printf(f->set->arena, "arguments of %.100s: it had ended when they were read",
-							kernel));
+			add_missing(f,
+				    rpc_arena_printf(
+					    f->set->arena,
+					    "arguments of %.100s: it had ended when they were read",
+					    kernel));
 		else
-			add_missing(f, rpc_arena_printf(f->set->arena, "arguments of %.100s: their memory is not readable",
-							kernel));
+			add_missing(f, rpc_arena_printf(
+					       f->set->arena,
+					       "arguments of %.100s: their memory is not readable",
+					       kernel));
 		return;
 	}
 }
@@ -206,11 +221,16 @@ static int read_dispatch(struct filling *f, struct dispatch *d, const char *kern
 		d->list = rpc_arena_array(f->set->arena, all.n, sizeof(*d->list));
 		d->told = d->list;
 		for (d->n = 0; d->list && d->n < all.n; d->n++)
-			fill_argument(f->set->arena, &all, &all.list[d->n], f->passed, &d->list[d->n]);
+			fill_argument(f->set->arena, &all, &all.list[d->n], f->passed,
+				      &d->list[d->n]);
 		tell(f, d, &all, kernel);
 	} else if (r == -EBADMSG) {
-		add_missing(f, rpc_arena_printf(f->set->arena, "arguments of %.100s: what its code object says of them is broken",
-						kernel));
+		add_missing(
+			f,
+			rpc_arena_printf(
+				f->set->arena,
+				"arguments of %.100s: what its code object says of them is broken",
+				kernel));
 	}
 	values_arguments_deinit(&all);
 	return r == -ENOMEM ? r : 0;
@@ -239,7 +259,8 @@ static int fill_group(struct filling *f, const struct wave *w, struct rpc_group 
 	d = find_dispatch(f, w);
 	if (!d) {
 		if (f->from->all)
-			add_missing(f, "arguments of kernels: there are more dispatches than those of which they are told");
+			add_missing(f, "arguments of kernels: there are more dispatches than those "
+				       "of which they are told");
 		return 0;
 	}
 	if (d == &f->dispatches[f->n]) {
@@ -252,14 +273,19 @@ static int fill_group(struct filling *f, const struct wave *w, struct rpc_group 
 	return r;
 }
 
-int arguments_fill(struct code_set *s, const struct arguments_from *from, const struct group *groups,
-		   struct rpc_group *to, size_t n, struct arguments_missing *missing)
+int arguments_fill(struct code_set *s, const struct arguments_from *from,
+		   const struct group *groups, struct rpc_group *to, size_t n,
+		   struct arguments_missing *missing)
 {
 	size_t max = from->all ? DISPATCHES_ALL_MAX : DISPATCHES_MAX;
 	auto_free struct dispatch *dispatches = calloc(max, sizeof(*dispatches));
 	auto_free struct passed *passed = malloc(sizeof(*passed));
-	struct filling f = { .set = s, .from = from, .missing = missing, .dispatches = dispatches,
-			     .max = max, .passed = passed };
+	struct filling f = { .set = s,
+			     .from = from,
+			     .missing = missing,
+			     .dispatches = dispatches,
+			     .max = max,
+			     .passed = passed };
 	int r = dispatches && passed ? 0 : -ENOMEM;
 
 	for (size_t i = 0; r == 0 && i < n; i++)
