@@ -22,6 +22,7 @@ from unittest import SkipTest
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
+from corereader import CoreRpc
 from cudagdb import Debugger
 from harness import BIN
 from peers import fetch
@@ -291,3 +292,39 @@ def test_variables_are_those_of_the_debugger():
     print(f"    {dict(comparison.counts)}")
     assert comparison.counts["ok"] > 100 * COUNT
     assert comparison.counts["not_saved"] and comparison.counts["unavailable"]
+
+
+def number(types, row):
+    """The integer that a variable is; None: it is something else."""
+    kind = types.strip(types.file.refer(types.file.dies[int(row[4], 16)], "DW_AT_type"))
+    if kind.tag != "DW_TAG_base_type" or "signed" not in kind.attributes["DW_AT_encoding"]:
+        return None
+    return int.from_bytes(bytes.fromhex(row[5]), "little", signed="unsigned" not in kind.attributes["DW_AT_encoding"])
+
+
+def test_a_client_is_told_the_same():
+    counts = collections.Counter()
+    with tempfile.TemporaryDirectory() as scratch:
+        directory = pathlib.Path(scratch)
+        path = Toolkit().build(directory, 0, "sm_90")
+        cubin = Cubin(path)
+        lanes = list(plan_lanes(cubin, 0))
+        frames = ours(directory, path, cubin, "sm_90", 0, lanes)
+        types = Types(dwarftext.File(directory / "relocated", "llvm-dwarfdump"))
+        with CoreRpc(directory / "core") as rpc:
+            queue = rpc.call("gpu.queues", session="core")["queues"][0]["queue_id"]
+            for (warp, lane, level), rows in frames.items():
+                # Of other lanes than the first one callers are not told.
+                if level and lane:
+                    continue
+                answer = rpc.call("wave.variables", session="core", lane=lane, frame=level,
+                                  wave={"queue_id": queue, "unit": 0, "index": warp})
+                assert [v["name"] for v in answer["variables"]] == [r[0] for r in rows], (answer, rows)
+                for v, row in zip(answer["variables"], rows):
+                    assert v["state"] == row[3], (v, row)
+                    counts[v["state"], level] += 1
+                    if row[3] == "ok" and number(types, row) is not None:
+                        assert v["value"].split(" ")[0] == str(number(types, row)), (v, row)
+                        counts["numbers"] += 1
+    print(f"    {dict(counts)}")
+    assert counts["numbers"] > 100 and counts["ok", 1], counts

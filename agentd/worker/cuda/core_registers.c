@@ -231,6 +231,7 @@ int core_cuda_wave_memory(struct target *t, const struct target_waves_from *from
 	const struct core_cuda *c = core_cuda_of(t);
 	const struct cudacore_lane *lane = NULL;
 	const struct cudacore_warp *warp;
+	const struct cudacore_grid *grid;
 	const struct wave *wave;
 	struct core_cuda_warp w;
 	uint64_t at = what->address;
@@ -242,7 +243,12 @@ int core_cuda_wave_memory(struct target *t, const struct target_waves_from *from
 	core_cuda_warp_of(c, warp, &w);
 	if (what->space == RPC_MEMORY_SPACE_LDS)
 		n = core_cuda_copy(&c->core.blocks[warp->block].shared, at, what->buf, what->size);
-	else if (what->lane < CUDBGSHIM_MAX_LANES)
+	else if (what->space == RPC_MEMORY_SPACE_PARAM) {
+		grid = core_cuda_grid(c, w.view.gpu_id, c->core.blocks[warp->block].grid_id);
+		if (grid && at >= grid->params_offset)
+			n = core_cuda_copy(&grid->params, at - grid->params_offset, what->buf,
+					   what->size);
+	} else if (what->lane < CUDBGSHIM_MAX_LANES)
 		lane = w.lanes[what->lane];
 	else
 		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, "read memory", NULL,
