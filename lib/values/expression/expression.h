@@ -46,8 +46,6 @@ struct values_expression;
 int values_expression_parse(const char *text, struct values_expression **ret, struct values_error *ret_error);
 /** Release; NULL is allowed. */
 void values_expression_destroy(struct values_expression *e);
-/** @return how it wants its result to be shown. */
-enum values_format values_expression_format(const struct values_expression *e);
 
 /** What an expression or a part of it is. */
 struct values_result {

@@ -710,8 +710,3 @@ void values_expression_destroy(struct values_expression *e)
 	free(e->names);
 	free(e);
 }
-
-enum values_format values_expression_format(const struct values_expression *e)
-{
-	return e->format;
-}

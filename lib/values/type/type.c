@@ -48,12 +48,6 @@ bool values_types_is_cut(const struct values_types *ts)
 	return ts->cut;
 }
 
-size_t values_types_bytes(const struct values_types *ts)
-{
-	return sizeof(*ts) + ts->n * (sizeof(struct values_type) + 3 * sizeof(void *)) +
-	       ts->n_members * sizeof(struct values_member) + ts->n_places * sizeof(struct values_type_place);
-}
-
 struct values_type *values_type_new(struct values_types *ts, enum values_type_kind kind)
 {
 	struct values_type *t;

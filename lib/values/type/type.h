@@ -109,8 +109,6 @@ int values_types_create(struct debug_info *d, struct values_types **ret);
 void values_types_destroy(struct values_types *ts);
 /** Was anything left out because of a limit? */
 bool values_types_is_cut(const struct values_types *ts);
-/** @return roughly the memory that the table takes. */
-size_t values_types_bytes(const struct values_types *ts);
 
 /** @return the type that a variable, parameter or function has, by its DW_AT_type; void without. */
 struct values_type *values_type_of(struct values_types *ts, Dwarf_Die *die);
