@@ -132,6 +132,7 @@ static void offer_users(struct completion *k)
 
 static const struct kind kinds[] = {
 	{ "BANK", .values = { &rpc_register_bank_enum } },
+	{ "SCOPE", .values = { &rpc_variable_scope_enum } },
 	{ "CODE-FILE", .files = true },
 	{ "DATE", .words = "today yesterday -1h -1d" },
 	{ "EXCEPTION", .values = { &rpc_exception_enum }, .words = "faults all none" },
