@@ -75,6 +75,24 @@ static int load(struct run *x, const struct values_term *t, result *v)
 	return 0;
 }
 
+static const char *state_text(enum values_state state)
+{
+	switch (state) {
+	case VALUES_OPTIMISED_OUT:
+		return "optimised out";
+	case VALUES_NOT_SAVED:
+		return "not saved by the function that was called";
+	case VALUES_UNREADABLE:
+		return "it cannot be read";
+	case VALUES_INACTIVE:
+		return "the lane is not active";
+	case VALUES_PROLOGUE:
+		return "its function has not begun";
+	default:
+		return "not available";
+	}
+}
+
 static bool are_known(const result *v, uint64_t first, uint64_t size)
 {
 	if (!v->bytes || first > v->size || size > v->size - first)
@@ -148,7 +166,7 @@ static int read_number(struct run *x, const struct values_term *t, result *v, st
 	     type->kind != VALUES_TYPE_POINTER) || s.encoding == VALUES_RAW || s.size > 8)
 		return FAIL(x, t, "this is no number");
 	if (!are_known(v, 0, v->bit_size ? (v->bit + v->bit_size + 7) / 8 : s.size))
-		return FAIL(x, t, "its value is not known: %s", values_state_name(v->lack));
+		return FAIL(x, t, "its value is not known: %s", state_text(v->lack));
 	bytes = v->bytes;
 	if (v->bit_size) {
 		values_bits_extract(v->bytes, v->bit, v->bit_size,
@@ -270,7 +288,7 @@ static int follow_reference(struct run *x, const struct values_term *t, result *
 	if (r < 0)
 		return r;
 	if (!are_known(v, 0, type->scalar.size))
-		return FAIL(x, t, "its value is not known: %s", values_state_name(v->lack));
+		return FAIL(x, t, "its value is not known: %s", state_text(v->lack));
 	address = values_scalar_integer(&type->scalar, v->bytes);
 	values_result_deinit(v);
 	*v = (result){ .type = values_type_target(type), .has_address = true, .space = type->space,

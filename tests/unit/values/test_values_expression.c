@@ -196,7 +196,7 @@ static void says_what_is_wrong_and_where(void)
 		{ "tile[0] @ 0", "9: the number behind @ is not from 1 to 16384" },
 		{ "tile[0] @ 99999", "9: the number behind @ is not from 1 to 16384" },
 		{ "far", "1: 4 bytes at 0x9000 of global memory cannot be read: Bad address" },
-		{ "gone + 1", "1: its value is not known: optimised_out" }, { "denied", "1: denied cannot be had: Permission denied" },
+		{ "gone + 1", "1: its value is not known: optimised out" }, { "denied", "1: denied cannot be had: Permission denied" },
 		{ "$", "2: the name of a register is missing" }, { "$v9", "1: there is no register v9 here" },
 		{ "$lane(64, idx)", "1: there is no such lane" }, { "$lane(1)", "8: ',' is missing" },
 		{ "(nonsense)idx", "1: there is no type nonsense here" }, { "(dim3)1", "1: a number cannot be cast to this type" },
