@@ -515,6 +515,7 @@ const struct rpc_session_handlers session_handlers = {
 	.exception_forward = do_forward,
 	.wave_registers = handlers_wave_registers,
 	.wave_variables = handlers_wave_variables,
+	.wave_evaluate = handlers_wave_evaluate,
 	.memory_read = handlers_memory_read,
 	.core_begin = handlers_core_begin,
 	.core_read = handlers_core_read,

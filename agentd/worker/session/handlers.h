@@ -63,5 +63,8 @@ int handlers_find_queue(struct target *t, struct rpc_arena *a, const struct rpc_
 int handlers_wave_variables(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 			    const struct rpc_wave_variables_params *params,
 			    struct rpc_wave_variables_result *ret, struct agent_err *err);
+int handlers_wave_evaluate(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			   const struct rpc_wave_evaluate_params *params,
+			   struct rpc_wave_evaluate_result *ret, struct agent_err *err);
 
 #endif /* WORKER_SESSION_HANDLERS_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wave.variables: registers are copied in one stop of the queue, everything else is looked up and
- * read when it runs again.
+ * wave.variables, wave.evaluate: registers are copied in one stop of the queue, everything else is
+ * looked up and read when it runs again.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,6 +12,7 @@
 #include "agentd/worker/snapshot/code.h"
 #include "base/cleanup.h"
 #include "symbols/debug_info.h"
+#include "values/expression/expression.h"
 #include "values/scope.h"
 #include "values/text/value.h"
 #include "values/type/type.h"
@@ -48,6 +49,7 @@ struct look {
 	bool out_of_pieces;
 	bool unreadable; /* Something is in memory that could not be read. */
 	uint32_t lane;
+	struct evaluation *evaluation; /* NULL: all variables are wanted. */
 	struct rpc_wave_variables_result *ret;
 };
 
@@ -349,22 +351,293 @@ static bool is_wanted(const struct rpc_wave_variables_params *p, enum values_kin
 	return !p->has_scopes;
 }
 
-static int fill_variables(struct look *k, struct symbols_image *symbols, struct values_image *image,
+static int fill_variables(struct look *k, struct values_types *types, struct values_image *image,
 			  const struct values_scope *s, const struct values_frame *f)
 {
 	struct rpc_variable *list = rpc_arena_array(k->arena, s->n + 1, sizeof(*list));
-	struct values_types *types;
 
-	if (!list || values_types_create(symbols_image_debug_info(symbols), &types) < 0)
+	if (!list)
 		return -ENOMEM;
 	k->ret->variables = list;
 	for (size_t i = 0; i < s->n && !k->t->ended; i++)
 		if (is_wanted(k->p, s->items[i].kind))
 			fill_variable(k, image, types, s, &s->items[i], f, &list[k->ret->n_variables++]);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ expressions -------------- */
+
+/* What one expression is evaluated in. */
+struct evaluation {
+	struct look *k;
+	const char *text;
+	struct values_expression *parsed;
+	struct values_error error;
+	struct rpc_wave_evaluate_result *ret;
+	struct values_image *image;
+	struct values_types *types;
+	const struct values_scope *scope; /* Empty without debug information. */
+	const struct values_frame *frame;
+	struct values_call call;
+	bool done;
+	bool invalid;	     /* The error says why. */
+	bool read_failed;    /* The last read of memory, of this address. */
+	bool inactive;	     /* Something is of a lane that does not execute. */
+	uint64_t address;
+	const char *reason;  /* Why a variable is not known. */
+};
+
+static int read_operand(void *context, enum values_space space, uint64_t address, void *ret, size_t size)
+{
+	struct evaluation *e = context;
+	int r = read_memory(e->k, e->k->lane, space, address, ret, size);
+
+	e->read_failed = r < 0;
+	e->address = address;
+	return r;
+}
+
+/* The one of the innermost block hides others of its name. */
+static const struct values_variable *pick_variable(const struct values_scope *s, const char *name)
+{
+	const struct values_variable *found = NULL;
+
+	for (size_t i = 0; i < s->n; i++) {
+		const struct values_variable *v = &s->items[i];
+
+		if (v->name && !strcmp(v->name, name) && (!found || v->block > found->block))
+			found = v;
+	}
+	return found;
+}
+
+/* A variable that lies in memory as a whole is read when its value is needed. */
+static bool is_in_memory(const struct values_place *place, uint64_t size)
+{
+	const struct values_piece *p = &place->pieces[place->first];
+
+	return place->n == 1 && p->kind == VALUES_PIECE_MEMORY && p->offset % 8 == 0 &&
+	       (p->bits == VALUES_REST || p->bits / 8 >= size);
+}
+
+static int read_variable(struct evaluation *e, const struct values_place *place, struct values_result *ret)
+{
+	const struct values_piece *p = &place->pieces[place->first];
+	uint64_t size = values_type_size(ret->type);
+	struct values_bytes b;
+
+	if (is_in_memory(place, size)) {
+		ret->has_address = true;
+		ret->space = p->space;
+		ret->address = p->number + p->offset / 8;
+		return 0;
+	}
+	if (size > e->call.bytes_left)
+		return -EDQUOT;
+	e->call.bytes_left -= (uint32_t)size;
+	ret->bytes = malloc(size + 1);
+	ret->known = malloc(size + 1);
+	ret->size = size;
+	if (!ret->bytes || !ret->known) {
+		values_result_deinit(ret);
+		return -ENOMEM;
+	}
+	values_place_read(place, e->frame, size, ret->bytes, ret->known, &b);
+	ret->lack = b.state;
+	e->reason = b.reason;
+	e->k->unreadable |= b.has_address;
+	if (b.has_address) {
+		e->ret->has_address = true;
+		e->ret->address = b.address;
+	}
+	return 0;
+}
+
+static int find_variable(void *context, const char *name, struct values_result *ret)
+{
+	struct evaluation *e = context;
+	const struct values_variable *v = pick_variable(e->scope, name);
+	auto_free struct values_place *place = v ? calloc(1, sizeof(*place)) : NULL;
+	auto_out struct out where = { 0 }, type = { 0 };
+
+	if (!v)
+		return -ENOENT;
+	if (!place)
+		return -ENOMEM;
+	if (!e->call.reads_left)
+		return -EDQUOT;
+	e->call.reads_left--;
+	e->inactive |= v->kind != VALUES_STATIC && !e->k->ret->active;
+	ret->type = values_type_of(e->types, (Dwarf_Die *)&v->die);
+	values_variable_find(e->image, e->scope, v, e->frame, place);
+	if (!strcmp(name, e->text)) {
+		values_type_print(ret->type, &type);
+		e->ret->type = rpc_arena_strdup(e->k->arena, type.data ? type.data : "");
+		values_place_print(place, e->frame, &where);
+		if (place->pieces[place->first].kind != VALUES_PIECE_HOLE || place->n > 1)
+			e->ret->location = rpc_arena_strdup(e->k->arena, where.data);
+	}
+	return read_variable(e, place, ret);
+}
+
+/* Parse the name of a register: v3, exec. */
+static bool parse_register(const char *name, enum values_file *ret_file, uint32_t *ret_number)
+{
+	for (size_t file = 0; file < sizeof(letters) / sizeof(letters[0]); file++) {
+		bool is_special = file >= VALUES_FILE_PC && file <= VALUES_FILE_STATUS;
+		size_t n = strlen(letters[file]);
+		unsigned long number = 0;
+		char *end;
+
+		if (strncmp(name, letters[file], n))
+			continue;
+		if (name[n] >= '0' && name[n] <= '9') {
+			number = strtoul(name + n, &end, 10);
+			if (is_special || *end || number > UINT16_MAX)
+				continue;
+		} else if (!is_special || name[n]) {
+			continue;
+		}
+		*ret_file = (enum values_file)file;
+		*ret_number = (uint32_t)number;
+		return true;
+	}
+	return false;
+}
+
+static int find_register(void *context, const char *name, int64_t lane, struct values_result *ret)
+{
+	struct evaluation *e = context;
+	struct values_frame f = *e->frame;
+	enum values_file file;
+	uint32_t number, words[2] = { 0 };
+	bool is_wide, is_own;
+	int r = 0;
+
+	if (!parse_register(name, &file, &number) || lane >= (int64_t)f.machine->lanes)
+		return -ENOENT;
+	is_own = file == VALUES_FILE_VECTOR || file == VALUES_FILE_ACCUMULATION || file == VALUES_FILE_REGISTER ||
+		 file == VALUES_FILE_PREDICATE;
+	is_wide = file == VALUES_FILE_PC || file == VALUES_FILE_EXEC || file == VALUES_FILE_VCC;
+	if (lane >= 0 && (!is_own || f.callee))
+		return -ENOENT;
+	if (lane >= 0)
+		f.lane = (uint32_t)lane;
+	if (file == VALUES_FILE_PC) {
+		words[0] = (uint32_t)e->k->ret->pc;
+		words[1] = (uint32_t)(e->k->ret->pc >> 32);
+	} else {
+		for (uint32_t i = 0; r == 0 && i < 1u + is_wide; i++)
+			r = values_frame_register(&f, file, number + i, &words[i]);
+	}
+	if (r < 0)
+		return r == -ENXIO ? -ENOENT : r;
+	e->inactive |= is_own && !(e->k->registers.wave.exec >> f.lane & 1);
+	ret->type = values_type_named(e->types, is_wide ? "unsigned long" : "unsigned int");
+	ret->size = is_wide ? 8 : 4;
+	ret->bytes = malloc(ret->size);
+	if (!ret->bytes)
+		return -ENOMEM;
+	memcpy(ret->bytes, words, ret->size);
+	return 0;
+}
+
+/* How much of a result is known. */
+static enum values_state state_of(const struct evaluation *e, const struct values_result *v)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; v->known && i < v->size; i++)
+		n += v->known[i] != 0;
+	if (v->bytes && (!v->known || n == v->size) && (v->size || v->lack == VALUES_OK))
+		return e->inactive ? VALUES_INACTIVE : VALUES_OK;
+	if (n)
+		return VALUES_PARTIAL;
+	return v->lack == VALUES_OK || v->lack == VALUES_PARTIAL ? VALUES_UNAVAILABLE : v->lack;
+}
+
+static int fill_result(struct evaluation *e, const struct values_result *v)
+{
+	struct rpc_wave_evaluate_result *ret = e->ret;
+	struct rpc_arena *a = e->k->arena;
+	auto_out struct out type = { 0 }, text = { 0 };
+	struct values_node node = { 0 };
+	enum values_state state = state_of(e, v);
+
+	values_type_print(v->type, &type);
+	ret->type = rpc_arena_strdup(a, type.data ? type.data : "");
+	ret->state = (enum rpc_value_state)state;
+	ret->reason = state == VALUES_OK || state == VALUES_INACTIVE ? NULL : e->reason;
+	if (v->has_address && !ret->location)
+		ret->location = rpc_arena_printf(a, "%s 0x%llx", values_space_name(v->space),
+						 (unsigned long long)v->address);
+	if (state == VALUES_OK || state == VALUES_INACTIVE || state == VALUES_PARTIAL) {
+		if (values_result_node(e->parsed, v, &e->call, &node) < 0)
+			return -ENOMEM;
+		values_node_print(&node, &text);
+		values_node_deinit(&node);
+		ret->value = rpc_arena_strdup(a, text.data ? text.data : "");
+	}
+	if (e->call.cut)
+		miss(e->k, "value: it leads to more memory than one request reads");
+	return 0;
+}
+
+/* Memory that cannot be read is no fault of the expression. */
+static void fill_unreadable(struct evaluation *e)
+{
+	e->ret->state = RPC_VALUE_STATE_UNREADABLE;
+	e->ret->reason = rpc_arena_strdup(e->k->arena, e->error.text);
+	e->ret->has_address = true;
+	e->ret->address = e->address;
+	e->k->unreadable = true;
+}
+
+static int evaluate(struct evaluation *e)
+{
+	const struct values_names names = { .context = e, .variable = find_variable, .reg = find_register };
+	struct values_result v = { 0 };
+	int r;
+
+	e->done = true;
+	values_call_init(&e->call, read_operand, e);
+	r = values_expression_evaluate(e->parsed, e->types, &names, &e->call, &v, &e->error);
+	if (r == 0) {
+		r = fill_result(e, &v);
+	} else if (r == -EINVAL && e->read_failed) {
+		fill_unreadable(e);
+		r = 0;
+	} else if (r == -EINVAL) {
+		e->invalid = true;
+		r = 0;
+	}
+	values_result_deinit(&v);
+	return r;
+}
+
+/* Do what was asked for in the frame. */
+static int use_frame(struct look *k, struct symbols_image *symbols, struct values_image *image,
+		     const struct values_scope *s, const struct values_frame *f)
+{
+	struct evaluation *e = k->evaluation;
+	struct values_types *types;
+	int r = values_types_create(symbols ? symbols_image_debug_info(symbols) : NULL, &types);
+
+	if (r < 0)
+		return r;
+	if (e) {
+		e->types = types;
+		e->image = image;
+		e->scope = s;
+		e->frame = f;
+		r = evaluate(e);
+	} else {
+		r = fill_variables(k, types, image, s, f);
+	}
 	if (s->cut || values_types_is_cut(types))
 		miss(k, "variables: there are more, or parts of their types, than are looked at");
 	values_types_destroy(types);
-	return 0;
+	return r;
 }
 
 /* ------------------------------------------------------------------ frames ------------------- */
@@ -414,7 +687,7 @@ static int enter_frame(struct walk *w, uint32_t call)
 		if (!w->left) {
 			k->ret->pc = address;
 			k->ret->function = s.function ? rpc_arena_strdup(k->arena, s.function) : NULL;
-			r = fill_variables(k, w->code->image, image, &s, f);
+			r = use_frame(k, w->code->image, image, &s, f);
 			r = r < 0 ? r : 1;
 			values_scope_deinit(&s);
 			break;
@@ -429,6 +702,19 @@ static int enter_frame(struct walk *w, uint32_t call)
 	return r == -ENOENT && f->is_cuda ? 0 : r;
 }
 
+static void machine_init(struct values_machine *m, struct look *k)
+{
+	for (size_t i = 0; i < k->from.n_devices; i++)
+		if (k->from.devices[i].rpc.gpu_id == k->registers.wave.gpu_id &&
+		    k->from.devices[i].rpc.has_gfx_target_version)
+			m->stack_counts_waves =
+				values_stack_counts_waves(k->from.devices[i].rpc.gfx_target_version);
+	m->context = k;
+	m->read_register = read_register;
+	m->read_memory = read_memory;
+	m->lanes = k->registers.wave.width;
+}
+
 static int find_frame(struct look *k, struct code_set *code)
 {
 	auto_free struct values_frame *frames = calloc(DEPTH_MAX, sizeof(*frames));
@@ -438,15 +724,7 @@ static int find_frame(struct look *k, struct code_set *code)
 
 	if (!frames)
 		return -ENOMEM;
-	for (size_t i = 0; i < k->from.n_devices; i++)
-		if (k->from.devices[i].rpc.gpu_id == k->registers.wave.gpu_id &&
-		    k->from.devices[i].rpc.has_gfx_target_version)
-			w.machine.stack_counts_waves =
-				values_stack_counts_waves(k->from.devices[i].rpc.gfx_target_version);
-	w.machine.context = k;
-	w.machine.read_register = read_register;
-	w.machine.read_memory = read_memory;
-	w.machine.lanes = k->registers.wave.width;
+	machine_init(&w.machine, k);
 	for (calls = 0; r == 0; calls++) {
 		if (calls > k->registers.n_callers || calls == DEPTH_MAX)
 			return -ENOENT;
@@ -532,33 +810,109 @@ static void tell_missing(struct look *k)
 	k->ret->complete = !k->ret->n_missing;
 }
 
+static int answer(struct look *k, struct agent_err *err)
+{
+	int r;
+
+	if (!k->t->ops->registers || !k->t->ops->wave_memory)
+		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
+				     "devices of this vendor do not show registers");
+	k->pieces = calloc(PIECES_MAX, sizeof(*k->pieces));
+	if (!k->pieces)
+		return agent_err_no_memory(err, NULL);
+	k->arena->limit = REPLY_MAX;
+	r = handlers_find_queue(k->t, k->arena, &k->p->wave, &k->from, err);
+	if (r == 0)
+		r = copy_registers(k, err);
+	if (r == 0)
+		r = choose_lane(k, err);
+	if (r == 0)
+		r = look_up(k, err);
+	if (r == 0 && !k->ret->n_variables && !k->ret->pc)
+		k->ret->pc = address_of(k, 0);
+	return r;
+}
+
 int handlers_wave_variables(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 			    const struct rpc_wave_variables_params *params,
 			    struct rpc_wave_variables_result *ret, struct agent_err *err)
 {
 	struct session *s = ctx;
-	auto_free struct piece *pieces = calloc(PIECES_MAX, sizeof(*pieces));
-	struct look k = { .s = s, .t = s->target, .arena = arena, .p = params, .pieces = pieces, .ret = ret,
+	struct look k = { .s = s, .t = s->target, .arena = arena, .p = params, .ret = ret,
 			  .max_stop_ms = params->has_max_stop_ms ? params->max_stop_ms : HANDLERS_STOP_MS };
-	int r;
+	int r = answer(&k, err);
 
-	if (!k.t->ops->registers || !k.t->ops->wave_memory)
-		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
-				     "devices of this vendor do not show registers");
-	if (!pieces)
-		return agent_err_no_memory(err, NULL);
-	arena->limit = REPLY_MAX;
-	r = handlers_find_queue(k.t, arena, &params->wave, &k.from, err);
-	if (r == 0)
-		r = copy_registers(&k, err);
-	if (r == 0)
-		r = choose_lane(&k, err);
-	if (r == 0)
-		r = look_up(&k, err);
+	free(k.pieces);
 	if (r < 0)
 		return r;
-	if (ret->n_variables == 0 && !ret->pc)
-		ret->pc = address_of(&k, 0);
 	tell_missing(&k);
+	return rpc_arena_error(arena) ? agent_err_no_memory(err, NULL) : 0;
+}
+
+static int refuse_expression(const struct evaluation *e, bool no_names, struct agent_err *err)
+{
+	return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
+			     "params.expression: column %u: %s%s", e->error.column, e->error.text,
+			     no_names ? " (there is no debug information that names variables of this code)" : "");
+}
+
+/* Numbers, registers and addresses mean something where no debug information is, too. */
+static int evaluate_without_names(struct look *k, struct agent_err *err)
+{
+	const struct values_scope none = { 0 };
+	struct values_machine machine = { 0 };
+	struct values_frame f = { .machine = &machine, .lane = k->lane };
+
+	machine_init(&machine, k);
+	return use_frame(k, NULL, NULL, &none, &f) < 0 ? agent_err_no_memory(err, NULL) : 0;
+}
+
+static int evaluate_for(struct look *k, struct agent_err *err)
+{
+	struct evaluation *e = k->evaluation;
+	bool no_names = false;
+	int r = answer(k, err);
+
+	if (r == 0 && !e->done) {
+		no_names = true;
+		r = evaluate_without_names(k, err);
+	}
+	return r == 0 && e->invalid ? refuse_expression(e, no_names, err) : r;
+}
+
+int handlers_wave_evaluate(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			   const struct rpc_wave_evaluate_params *params,
+			   struct rpc_wave_evaluate_result *ret, struct agent_err *err)
+{
+	struct session *s = ctx;
+	const struct rpc_wave_variables_params p = { .wave = params->wave, .has_lane = params->has_lane,
+						     .lane = params->lane, .has_frame = params->has_frame,
+						     .frame = params->frame };
+	struct rpc_wave_variables_result found = { 0 };
+	struct evaluation e = { .text = params->expression, .ret = ret };
+	struct look k = { .s = s, .t = s->target, .arena = arena, .p = &p, .ret = &found, .evaluation = &e,
+			  .max_stop_ms = params->has_max_stop_ms ? params->max_stop_ms : HANDLERS_STOP_MS };
+	int r = values_expression_parse(params->expression, &e.parsed, &e.error);
+
+	e.k = &k;
+	ret->type = "";
+	if (r == -EINVAL)
+		return refuse_expression(&e, false, err);
+	if (r < 0)
+		return agent_err_no_memory(err, NULL);
+	r = evaluate_for(&k, err);
+	values_expression_destroy(e.parsed);
+	free(k.pieces);
+	if (r < 0)
+		return r;
+	tell_missing(&k);
+	ret->lane = found.lane;
+	ret->active = found.active;
+	ret->pc = found.pc;
+	ret->function = found.function;
+	ret->complete = found.complete;
+	ret->missing = found.missing;
+	ret->n_missing = found.n_missing;
+	ret->stopped_us = found.stopped_us;
 	return rpc_arena_error(arena) ? agent_err_no_memory(err, NULL) : 0;
 }

@@ -304,6 +304,8 @@ static int eval_name(struct run *x, const struct values_term *t, result *ret)
 
 	if (r == -ENOENT)
 		return FAIL(x, t, "there is no %.64s here", t->name);
+	if (r == -EDQUOT)
+		return FAIL(x, t, "the expression reads too much memory");
 	if (r < 0)
 		return r == -ENOMEM ? r : FAIL(x, t, "%.64s cannot be had: %s", t->name, strerror(-r));
 	return follow_reference(x, t, ret);
