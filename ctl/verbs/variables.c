@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gpu-agentctl variables: what the variables of a wave are, for one of its lanes. */
+/* gpu-agentctl variables, print: what variables and expressions of a wave are, for one of its lanes. */
 #include <errno.h>
 #include <string.h>
 
@@ -7,13 +7,24 @@
 #include "ctl/cli_words.h"
 #include "ctl/ctl.h"
 #include "ctl/terminal/table.h"
+#include "ctl/terminal/text.h"
 
 /* Values of the options. */
 static const char *lane_option, *frame_option, *scope_option;
 
+#define LANE_OPTION { "lane", 0, ARGV_STRING, &lane_option, "N", "whose variables (default the first active one)", "thread" }
+#define FRAME_OPTION                                                                               \
+	{ "frame", 0, ARGV_STRING, &frame_option, "N", "0 is the innermost function (default), 1 the one that called it" }
+
+static const struct argv_option print_options[] = {
+	LANE_OPTION,
+	FRAME_OPTION,
+	{ 0 },
+};
+
 static const struct argv_option options[] = {
-	{ "lane", 0, ARGV_STRING, &lane_option, "N", "whose variables (default the first active one)", "thread" },
-	{ "frame", 0, ARGV_STRING, &frame_option, "N", "0 is the innermost function (default), 1 the one that called it" },
+	LANE_OPTION,
+	FRAME_OPTION,
 	{ "scope", 0, ARGV_STRING, &scope_option, "SCOPE,...", "of argument, local, static (default all)" },
 	{ 0 },
 };
@@ -54,18 +65,18 @@ static int parse(struct ctl *c, char **argv, struct rpc_wave_variables_params *p
 }
 
 /* The value, or what is known instead of it. */
-static const char *value_of(struct ctl *c, const struct rpc_variable *v)
+static const char *value_of(struct ctl *c, enum rpc_value_state state, const char *reason, const char *value)
 {
 	auto_out struct out o = { 0 };
 
-	if (v->state == RPC_VALUE_STATE_OK)
-		return v->value;
-	out_fmt(&o, "<%s", show_name(&c->arena, &rpc_value_state_enum, v->state));
-	if (v->reason)
-		out_fmt(&o, ": %s", v->reason);
+	if (state == RPC_VALUE_STATE_OK)
+		return value;
+	out_fmt(&o, "<%s", show_name(&c->arena, &rpc_value_state_enum, state));
+	if (reason)
+		out_fmt(&o, ": %s", reason);
 	out_char(&o, '>');
-	if (v->value)
-		out_fmt(&o, " %s", v->value);
+	if (value)
+		out_fmt(&o, " %s", value);
 	return o.data ? rpc_arena_strdup(&c->arena, o.data) : NULL;
 }
 
@@ -85,7 +96,8 @@ static int show(struct ctl *c, const struct rpc_wave_variables_result *result)
 		const struct rpc_variable *v = &result->variables[i];
 
 		table_str(&t, v->name);
-		table_style(&t, v->state == RPC_VALUE_STATE_OK ? COLOR_PLAIN : COLOR_WARN, value_of(c, v));
+		table_style(&t, v->state == RPC_VALUE_STATE_OK ? COLOR_PLAIN : COLOR_WARN,
+			    value_of(c, v->state, v->reason, v->value));
 		table_str(&t, v->type);
 		table_str(&t, v->location);
 		table_str(&t, show_name(&c->arena, &rpc_variable_scope_enum, v->scope));
@@ -124,4 +136,64 @@ const struct ctl_verb ctl_verb_variables = {
 	.max_args = 2,
 	.takes_core = true,
 	.run = run,
+};
+
+static int parse_print(struct ctl *c, char **argv, struct rpc_wave_evaluate_params *p)
+{
+	struct rpc_wave_variables_params same = { 0 };
+	int r = parse(c, argv, &same);
+
+	p->wave = same.wave;
+	p->has_lane = same.has_lane;
+	p->lane = same.lane;
+	p->has_frame = same.has_frame;
+	p->frame = same.frame;
+	p->has_max_stop_ms = same.has_max_stop_ms;
+	p->max_stop_ms = same.max_stop_ms;
+	p->expression = argv[2];
+	return r;
+}
+
+static int show_value(struct ctl *c, const struct rpc_wave_evaluate_result *result)
+{
+	const char *value = value_of(c, result->state, result->reason, result->value);
+
+	text_escape(&c->output.text, value ? value : "", value ? strlen(value) : 0);
+	out_char(&c->output.text, '\n');
+	return out_error(&c->output.text) ? ctl_fail(c, ENOMEM, "print") : 0;
+}
+
+static int run_print(struct ctl *c, int argc, char **argv)
+{
+	struct rpc_wave_evaluate_params p = { 0 };
+	struct rpc_wave_evaluate_result result;
+	int r = parse_print(c, argv, &p);
+
+	if (r == 0)
+		r = ctl_attach(c, argv[0], false);
+	if (r < 0)
+		return r;
+	p.session = c->session.session;
+	r = args_find_wave(c, &p.wave);
+	if (r == 0)
+		r = ctl_called(c, rpc_client_wave_evaluate(c->client, &p, &c->arena, &result, &c->err));
+	if (r == 0 && ctl_is_json(c))
+		r = ctl_print_result(c);
+	else if (r == 0)
+		r = show_value(c, &result);
+	for (size_t i = 0; r == 0 && !ctl_is_json(c) && i < result.n_missing; i++)
+		ctl_note(c, "%s", cli_words(c, result.missing[i]));
+	ctl_detach(c);
+	return r;
+}
+
+const struct ctl_verb ctl_verb_print = {
+	.name = "print",
+	.args = "PID WAVE EXPRESSION",
+	.summary = "Show the value of an expression over the variables of a wave",
+	.options = print_options,
+	.min_args = 3,
+	.max_args = 3,
+	.takes_core = true,
+	.run = run_print,
 };
