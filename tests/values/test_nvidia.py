@@ -326,5 +326,10 @@ def test_a_client_is_told_the_same():
                     if row[3] == "ok" and number(types, row) is not None:
                         assert v["value"].split(" ")[0] == str(number(types, row)), (v, row)
                         counts["numbers"] += 1
+                    if [r[0] for r in rows].count(v["name"]) == 1 and lane < 2:
+                        one = rpc.call("wave.evaluate", session="core", lane=lane, frame=level, expression=v["name"],
+                                       wave={"queue_id": queue, "unit": 0, "index": warp})
+                        assert all(one.get(k) == v.get(k) for k in ("type", "state", "value", "location")), (one, v)
+                        counts["expressions"] += 1
     print(f"    {dict(counts)}")
-    assert counts["numbers"] > 100 and counts["ok", 1], counts
+    assert counts["numbers"] > 100 and counts["ok", 1] and counts["expressions"] > 50, counts

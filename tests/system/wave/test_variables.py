@@ -216,3 +216,152 @@ def test_the_verb():
             assert run.returncode == 2 and "argument, local, static" in run.stderr, run
             run = s.ctl("variables", s.app.pid, "0:0:9", LONG_STOP)
             assert run.returncode == 3, run
+
+
+def alone(variables):
+    """Those whose name no other one has."""
+    names = [v["name"] for v in variables]
+    return [v for v in variables if v["name"] and names.count(v["name"]) == 1]
+
+
+def same(answer, variable):
+    """Whether an expression that is the name of a variable is what the variable is."""
+    keys = ("type", "state", "value", "location", "address")
+    return {k: answer.get(k) for k in keys} == {k: variable.get(k) for k in keys}
+
+
+def wrapped(number, bits=32):
+    return (number + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
+
+
+class Asked:
+    """Expressions over one lane of a planted wave."""
+
+    def __init__(self, rpc, session, lane):
+        self.rpc, self.who = rpc, {"session": session, "wave": WAVE, "lane": lane}
+
+    def __call__(self, text):
+        return self.rpc.call("wave.evaluate", **self.who, expression=text)
+
+    def value(self, text):
+        answer = self(text)
+        assert answer["state"] == "ok" and answer["complete"], (text, answer)
+        return answer["value"]
+
+    def error(self, text):
+        error = self.rpc.error("wave.evaluate", **self.who, expression=text)
+        assert error.name == "invalid_params", (text, error)
+        return error.message
+
+    def variables(self):
+        return alone(self.rpc.call("wave.variables", **self.who)["variables"])
+
+
+def numbers_among(variables):
+    return [v for v in variables if v["type"] == "int" and v["state"] == "ok"]
+
+
+def check_numbers(asked, variables):
+    a, b = numbers_among(variables)[0], numbers_among(variables)[-1]
+    x, y = int(a["value"]), int(b["value"])
+    assert int(asked.value(f"{a['name']} + 3 * {b['name']}")) == wrapped(x + wrapped(3 * y))
+    assert asked.value(f"{a['name']} - {a['name']} == 0 && {b['name']} == {y}") == "true"
+    assert asked.value(f"{a['name']}, x") == hex(x % (1 << 32))
+    assert int(asked.value(f"(long){a['name']} << 8")) == x << 8
+    assert asked.value(f"sizeof {a['name']}") == "4"
+    assert asked(f"(short){b['name']}")["type"] == "short"
+
+
+def check_errors(asked, variables):
+    name = numbers_among(variables)[0]["name"]
+    for text, column, words in ((f"{name} / 0", len(name) + 2, "zero"), ("1 + nowhere", 5, "there is no nowhere here"),
+                                (f"{name} = 3", len(name) + 2, ""), (f"{name} + ", len(name) + 4, "ends too early"),
+                                ("$nothing", 1, "there is no register nothing here"), (f"{name}.x", len(name) + 1, "no members"),
+                                (f"*{name}", 1, "no pointer"), ("(" * 200 + "1" + ")" * 200, None, "")):
+        message = asked.error(text)
+        assert "params.expression: column " in message and words in message, (text, message)
+        assert column is None or f"column {column}:" in message, (text, message)
+
+
+def check_registers(asked, registers, lane):
+    vector = {r["name"]: [int(v, 16) for v in r["lanes"]] for r in registers["vector"]}
+    scalar = {r["name"]: int(r["value"], 16) for r in registers["scalar"]}
+    special = {r["name"]: int(r["value"], 16) for r in registers["special"]}
+    assert int(asked.value("$v3")) == vector["v3"][lane] and int(asked.value("$v3[9]")) == vector["v3"][9]
+    assert int(asked.value("$s33")) == scalar["s33"] == S33
+    assert int(asked.value("$exec")) == special["exec"] and int(asked.value("$pc")) == special["pc"]
+    assert "no register" in asked.error("$v9999") and "no register" in asked.error("$v3[64]")
+
+
+def check_hostile(asked, variables):
+    """Pointers with random bytes lead nowhere: that is said of the memory, not of the expression."""
+    pointer = next(v for v in variables if v["type"].endswith("int *") and v["state"] == "ok")
+    answer = asked(f"{pointer['name']}[2] + 1")
+    where = (int(pointer["value"].split(" ")[-1], 16) + 8) % (1 << 64)
+    assert answer["state"] == "unreadable" and "value" not in answer and not answer["complete"], answer
+    assert int(answer["address"], 16) == where and "cannot be read" in answer["reason"], (answer, pointer)
+    assert any("could not be read" in m for m in answer["missing"]), answer
+
+
+def test_expressions_of_planted_variables():
+    with tempfile.TemporaryDirectory() as directory:
+        path = compiled(directory, 3, 0)
+        with Scene(app=f"runtime ttmp; load {path}; queues 1; spin", gpus="gfx90a") as s:
+            planted = Planted(s, path)
+            for function in planted.file.functions()[:2]:
+                planted.plant(planted.file.body(function))
+                registers = s.rpc.call("wave.registers", session=planted.session, wave=WAVE, max_stop_ms=STOP_MS)["registers"]
+                asked = Asked(s.rpc, planted.session, 37)
+                variables = asked.variables()
+                for v in variables:
+                    assert same(asked(v["name"]), v), (asked(v["name"]), v)
+                check_numbers(asked, variables)
+                check_errors(asked, variables)
+                check_registers(asked, registers, 37)
+                check_hostile(asked, variables)
+
+
+def test_expressions_of_a_core():
+    def in_a_register(file):
+        return int(re.findall(r"\[(0x[0-9a-f]+), 0x[0-9a-f]+\): DW_OP_bregx VGPR",
+                              " ".join(d.attributes.get("DW_AT_location", "") for d in file.dies.values()))[0], 16)
+
+    with tempfile.TemporaryDirectory() as directory:
+        path = compiled(directory, 3, 2)
+        with Scene(app=f"runtime ttmp; load {path}; queues 1; spin", gpus="gfx90a") as s:
+            planted = Planted(s, path)
+            planted.plant(in_a_register(planted.file))
+            registers = s.rpc.call("wave.registers", session=planted.session, wave=WAVE, max_stop_ms=STOP_MS)["registers"]
+            variables = Asked(s.rpc, planted.session, 5).variables()
+            core = pathlib.Path(directory) / "core"
+            run = s.ctl("dump", s.app.pid, LONG_STOP, "-o", core)
+            assert run.returncode == 0, run.stderr
+            shown = s.ctl("print", "--core", core, "0:0:0", "$v3[9] + 1, d")
+        with CoreRpc(core) as rpc:
+            asked = Asked(rpc, "core", 5)
+            assert any(v["state"] == "ok" for v in variables), variables
+            for v in variables:
+                assert same(asked(v["name"]), v), (asked(v["name"]), v)
+            check_registers(asked, registers, 5)
+            assert shown.returncode == 0 and shown.stdout.strip() == asked.value("$v3[9] + 1, d"), shown
+
+
+def test_print():
+    with tempfile.TemporaryDirectory() as directory:
+        path = compiled(directory, 3, 0)
+        with Scene(app=f"runtime ttmp; load {path}; queues 1; spin", gpus="gfx90a") as s:
+            planted = Planted(s, path)
+            planted.plant(planted.file.body(planted.file.functions()[0]))
+            asked = Asked(s.rpc, planted.session, 9)
+            one = numbers_among(asked.variables())[0]
+
+            def ask(text, *more):
+                return s.ctl("print", s.app.pid, "0:0:0", text, "--lane=9", LONG_STOP, *more)
+            shown = ask(one["name"])
+            assert shown.returncode == 0 and shown.stdout == one["value"] + "\n" and not shown.stderr, shown
+            assert json.loads(ask(one["name"], "-j").stdout)["value"] == one["value"]
+            shown = ask("1 + nowhere")
+            assert shown.returncode == 2 and "EXPRESSION: column 5: there is no nowhere here" in shown.stderr, shown
+            shown = ask("{int} 0x7000000000000000")
+            assert shown.returncode == 0 and shown.stdout.startswith("<unreadable: 4 bytes at 0x7000000000000000"), shown
+            assert "could not be read" in shown.stderr, shown
