@@ -277,7 +277,8 @@ def check_errors(asked, variables):
     for text, column, words in ((f"{name} / 0", len(name) + 2, "zero"), ("1 + nowhere", 5, "there is no nowhere here"),
                                 (f"{name} = 3", len(name) + 2, ""), (f"{name} + ", len(name) + 4, "ends too early"),
                                 ("$nothing", 1, "there is no register nothing here"), (f"{name}.x", len(name) + 1, "no members"),
-                                (f"*{name}", 1, "no pointer"), ("(" * 200 + "1" + ")" * 200, None, "")):
+                                (f"*{name}", 1, "no pointer"), ("+".join([name] * 200), None, "too much memory"),
+                                ("(" * 200 + "1" + ")" * 200, None, "")):
         message = asked.error(text)
         assert "params.expression: column " in message and words in message, (text, message)
         assert column is None or f"column {column}:" in message, (text, message)
@@ -365,3 +366,18 @@ def test_print():
             shown = ask("{int} 0x7000000000000000")
             assert shown.returncode == 0 and shown.stdout.startswith("<unreadable: 4 bytes at 0x7000000000000000"), shown
             assert "could not be read" in shown.stderr, shown
+
+
+def test_expressions_without_debug_information():
+    """Numbers and registers need none; names say that there is none."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = compiled(directory, 3, 0)
+        with Scene(app=f"runtime ttmp; load {path}; queues 1; spin", gpus="gfx90a") as s:
+            planted = Planted(s, path)
+            planted.plant(0)
+            asked = Asked(s.rpc, planted.session, 5)
+            answer = asked("$s33 + 1")
+            assert answer["state"] == "ok" and answer["value"] == str(S33 + 1) and answer["type"] == "unsigned int", answer
+            assert not answer["complete"] and "no debug information" in answer["missing"][0], answer
+            message = asked.error("1 + n")
+            assert "column 5: there is no n here" in message and "no debug information" in message, message
