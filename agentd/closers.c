@@ -96,6 +96,15 @@ void closers_close(struct closers *c, int take_fd)
 	closers_go(c);
 }
 
+void closers_close_socket(int take_fd)
+{
+	/* It has no user of its own to become, and does nothing but to end. */
+	struct closers one = { .gate_fd = -1, .uid = getuid(), .gid = getgid() };
+
+	closers_close(&one, take_fd);
+	closers_deinit(&one);
+}
+
 void closers_close_foreign(int take_fd)
 {
 	pid_t pid;

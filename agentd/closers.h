@@ -37,6 +37,12 @@ void closers_go(struct closers *c);
 /** A socket that only we have: both at once.  @param take_fd  Stays open when there is no closer. */
 void closers_close(struct closers *c, int take_fd);
 /**
+ * Close a Unix socket that only we have, in whose queue may be anything.  The process that does it has nothing else of
+ * ours, however long it takes.
+ * @param take_fd  Stays open when there is no such process.
+ */
+void closers_close_socket(int take_fd);
+/**
  * Close any descriptor that came from a less trusted process, by whatever name: a memory file here,
  * another in a process that shares our descriptors.
  */

@@ -17,13 +17,14 @@
  *	monitor_rules.h       0x500   monitor <-> rules process: heads of link.h, and structs
  *	connect.h             0x600   monitor and worker <-> connect broker
  *	worker_tracer.h       0x700   worker <-> tracer
+ *	monitor_judge.h       0x800   monitor <-> judge, which passes on what the frontend and the monitor say
  *	../hook.h             none    rules process <-> runner of hooks
  *
  * All are SOCK_SEQPACKET pairs made by the monitor, except that a worker makes the pair to the store
  * (IPC_STORE).  A message of another size or type than expected is a protocol error: the receiver
  * closes that link.  The numbers of two links differ: those of a header lie
- * above the number beside it.  Who a client is, the monitor reads from the
- * socket that it accepts; the frontend names a connection by the number that the monitor has given it.
+ * above the number beside it.  Who a client is, the judge reads from the
+ * socket that it accepts; the frontend names a connection by the number that the judge has given it.
  */
 
 #include <stdbool.h>

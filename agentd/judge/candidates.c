@@ -422,8 +422,12 @@ static int add(struct candidates *a, const struct ipc_start *start, struct clien
 	struct candidate **link = &a->first, *c;
 	size_t n = 0;
 
-	for (; *link; link = &(*link)->next)
+	for (; *link; link = &(*link)->next) {
+		/* The answers would be told of each other's clients. */
+		if ((*link)->start.request == start->request)
+			return -EPROTO;
 		n++;
+	}
 	if (n >= IPC_STARTS_MAX)
 		return -EPROTO;
 	c = malloc(sizeof(*c));

@@ -83,6 +83,9 @@ static int on_idle(struct judge *j, const struct ipc_note *m)
 {
 	struct ipc_limits serve_on = j->limits;
 
+	/* It has said so before. */
+	if (j->is_front_idle)
+		return 0;
 	/* Somebody may have connected meanwhile. */
 	if (j->clients.n || j->clients.n_untold) {
 		serve_on.serve_on = 1;
@@ -258,14 +261,13 @@ static void read_facts(pid_t pid, struct rules_facts *ret, char **ret_cgroup, si
 static int on_read(struct judge *j, const void *msg, size_t size, int fds[])
 {
 	const struct judge_read *m = msg;
-	auto_free struct judge_facts *a = calloc(1, sizeof(*a));
+	/* Without memory the agent would end with all sessions. */
+	static struct judge_facts facts;
+	struct judge_facts *a = &facts;
 	auto_free char *cgroup = NULL;
 	size_t used = 0;
 
-	if (!a)
-		return -ENOMEM;
-	a->type = JUDGE_FACTS;
-	a->run = m->run;
+	*a = (struct judge_facts){ .type = JUDGE_FACTS, .run = m->run };
 	read_facts((pid_t)m->pid, &a->facts, &cgroup, &used);
 	if (a->facts.has_cgroup)
 		memcpy(a->cgroup, cgroup, ++used);

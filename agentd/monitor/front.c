@@ -2,7 +2,9 @@
 #include "agentd/monitor/front.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -49,6 +51,8 @@ static _Noreturn void become_judge(const struct front_setup *s, int monitor, int
 	if (s->verbose)
 		argv[n++] = "--verbose";
 	child_place_fds(from, to, ARRAY_SIZE(to));
+	/* Whoever is stuck in a close that the monitor asked for may keep the socket open behind it. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	child_exec(s->judge, argv, 0);
 }
 

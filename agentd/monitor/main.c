@@ -145,6 +145,9 @@ static void judge_readable(struct monitor *s, short events)
 		r = requests_read_judge(s);
 	if (r == 0 || r == -EAGAIN)
 		return;
+	/* One that breaks the protocol is not to go on with its rights. */
+	if (r != -EPIPE && r != -ECONNRESET && s->front.judge_pid)
+		privileges_kill(s->front.judge_pid, SIGKILL);
 	if (!s->stop_at) {
 		log_error("the judge is gone, or breaks the protocol (%s): stopping", strerror(-r));
 		monitor_front_failed(s);
@@ -247,8 +250,10 @@ static void look_at_watchdog(struct monitor *s)
 		(void)fd_send(s->front.box.sock, &ping, sizeof(ping), NULL, 0);
 		break;
 	case WATCHDOG_STUCK:
-		log_error("front does not answer: killed");
+		log_error("front does not answer, or the judge does not pass it on: both are killed");
 		privileges_kill(s->front.pid, SIGKILL);
+		if (s->front.judge_pid)
+			privileges_kill(s->front.judge_pid, SIGKILL);
 		monitor_front_failed(s);
 		break;
 	case WATCHDOG_WAIT:

@@ -16,7 +16,7 @@
 
 /* Workers detach within this time of a SIGTERM, or the kernel does it for them. */
 #define STOP_WORKERS_MS 5000
-#define STOP_FRONT_MS 2000
+#define STOP_FRONT_MS 3000
 /* What is killed is gone by then, unless the kernel cannot end it: that one is not waited for. */
 #define STOP_KILLED_MS 1000
 /* More than a rescue may take. */

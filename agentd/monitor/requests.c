@@ -81,6 +81,9 @@ static int on_start(struct monitor *s, struct worker *k, const void *msg, int fd
 	if (s->stop_at)
 		return 0;
 	authorise_start(&s->workers, m, fds, &answer, &channel);
+	/* A pidfd, which the judge has opened. */
+	if (m->start.kind == IPC_KIND_SESSION && fds[0] >= 0)
+		close(TAKE_FD(fds[0]));
 	monitor_tell_front(s, &answer, sizeof(answer), channel);
 	if (m->start.kind != IPC_KIND_STORE && m->start.kind != IPC_KIND_ADAPTER)
 		rules_child_tell(&s->rules, RULES_HINT, 0, NULL, 0, -1);
@@ -207,6 +210,8 @@ static int on_watched(struct monitor *s, struct worker *k, const void *msg, int 
 		return 0;
 	if (a.status == 0)
 		a.status = fds[0] < 0 ? -EMFILE : authorise_watch(&s->workers, m, fds[0], &a.watch, &channel);
+	if (fds[0] >= 0)
+		close(TAKE_FD(fds[0]));
 	if (a.status == 0)
 		monitor_tell_front(s, &a.watch, sizeof(a.watch), channel);
 	rules_child_tell(&s->rules, RULES_WATCHED, 0, &a, sizeof(a), -1);
@@ -315,22 +320,30 @@ static int on_look(struct monitor *s, const struct ipc_message *m, int *take_fd)
 
 static int on_read(struct monitor *s, const struct ipc_message *m, int *take_fd)
 {
+	static const struct rules_facts none = { .status = -ESHUTDOWN };
 	const struct judge_read q = { .type = JUDGE_READ, .pid = m->head.number, .run = s->rules.run };
 
 	if (!q.pid || q.pid > INT32_MAX)
 		return -EPROTO;
-	monitor_tell_front(s, &q, sizeof(q), -1);
+	if (!s->stop_at)
+		monitor_tell_front(s, &q, sizeof(q), -1);
+	else /* There may be no judge any more, and the rules process waits for an answer. */
+		rules_child_tell(&s->rules, RULES_FACTS, 0, &none, sizeof(none), -1);
 	return 0;
 }
 
 static int on_watch(struct monitor *s, const struct ipc_message *m, int *take_fd)
 {
+	static const struct rules_watched none = { .status = -ESHUTDOWN };
 	struct judge_watch q = { .type = JUDGE_WATCH_ASKED, .run = s->rules.run,
 				 .asked = *(const struct rules_watch *)(const void *)m->text };
 
 	if (!q.asked.pid || q.asked.pid > INT32_MAX || q.asked.rule.n_devices > IPC_RULE_DEVICES_MAX)
 		return -EPROTO;
-	monitor_tell_front(s, &q, sizeof(q), -1);
+	if (!s->stop_at)
+		monitor_tell_front(s, &q, sizeof(q), -1);
+	else
+		rules_child_tell(&s->rules, RULES_WATCHED, 0, &none, sizeof(none), -1);
 	return 0;
 }
 
@@ -424,18 +437,20 @@ int requests_read_judge(struct monitor *s)
 		struct judge_fallen fallen;
 		struct ipc_note note;
 	} m;
-	int fds[FD_MESSAGE_MAX] = { -1, -1, -1, -1 }, r = -EPROTO;
+	int fds[FD_RIGHTS_MAX] = { -1, -1, -1, -1 }, r = -EPROTO;
 	const struct request *request;
 	size_t n_fds;
-	ssize_t n = fd_recv(s->front.box.sock, &m, sizeof(m), fds, &n_fds);
+	ssize_t n = fd_recv_foreign(s->front.box.sock, &m, sizeof(m), fds, &n_fds);
 
-	if (n <= 0 && n != -EMFILE)
-		return n == 0 ? -EPIPE : (int)n;
-	if (n > 0 && (size_t)n < sizeof(m))
-		((char *)&m)[n] = '\0';
-	request = find_request(m.type, JUDGE);
-	if (request && fits(request, n, n_fds))
-		r = request->take(s, NULL, &m, fds);
+	if (n <= 0 && n != -EMFILE) {
+		r = n == 0 ? -EPIPE : (int)n;
+	} else {
+		if (n > 0 && (size_t)n < sizeof(m))
+			((char *)&m)[n] = '\0';
+		request = find_request(m.type, JUDGE);
+		if (request && fits(request, n, n_fds))
+			r = request->take(s, NULL, &m, fds);
+	}
 	for (size_t i = 0; i < n_fds; i++)
 		closers_close_foreign(fds[i]);
 	return r;

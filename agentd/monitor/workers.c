@@ -300,8 +300,7 @@ static int take_message(struct workers *w, struct worker *k)
 /* What lies in it unread may bring descriptors, which closing it would close. */
 static void close_guard(struct worker *k)
 {
-	closers_close_foreign(k->guard_fd);
-	k->guard_fd = -1;
+	closers_close_socket(TAKE_FD(k->guard_fd));
 }
 
 void workers_guard(struct workers *w, struct worker *k)
@@ -318,10 +317,7 @@ void workers_guard(struct workers *w, struct worker *k)
 		k->was_killed = true;
 		privileges_kill(k->pid, SIGKILL);
 	}
-	if (r < 0)
-		close_guard(k);
-	else
-		close(TAKE_FD(k->guard_fd));
+	close_guard(k);
 }
 
 static void kill_stuck(struct worker *k)
