@@ -685,7 +685,8 @@ static void run_llvm_extend(struct evaluation *e, uint8_t op, uint64_t a, uint64
 {
 	struct item i = pop(e);
 
-	if (e->place->used != e->open) /* Pieces of a composite that has not ended. */
+	/* Pieces of a composite that has not ended; pieces without bytes, of which any number would fit. */
+	if (e->place->used != e->open || !a || b > VALUES_PIECES_MAX || (i.kind == ITEM_PIECES && !i.n))
 		e->failed = true;
 	for (uint64_t k = 0; k < b && !e->failed; k++)
 		add_item(e, &i, a);

@@ -361,7 +361,10 @@ void values_place_read(const struct values_place *p, const struct values_frame *
 		if (!known[i])
 			data[i] = 0;
 	}
-	if (n_known == size)
+	/* Of what has no known size, the place alone tells. */
+	if (!size && p->n && p->pieces[p->first].kind == VALUES_PIECE_HOLE)
+		tell(&g, p->pieces[p->first].state, p->pieces[p->first].reason);
+	else if (n_known == size)
 		*ret = (struct values_bytes){ 0 };
 	else if (n_known)
 		ret->state = VALUES_PARTIAL;

@@ -58,6 +58,7 @@ bool cuda_arguments_read(struct target_cuda *c, const struct cudbgshim_place *at
 	if (cudbgshim_read_memory(c->shim, CUDBGSHIM_SPACE_PARAM, at, k->base, buf, k->size) == 0)
 		return true;
 	return cudbgshim_get_const_bank(c->shim, at, grid, 0, &bank, &size) == 0 &&
+	       (uint64_t)k->base + k->size <= size &&
 	       cudbgshim_read_memory(c->shim, CUDBGSHIM_SPACE_GLOBAL, at, bank + k->base, buf,
 				     k->size) == 0;
 }

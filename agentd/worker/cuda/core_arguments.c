@@ -30,7 +30,7 @@ static size_t read_bank(const struct core_cuda *c, const struct cudacore_grid *g
 			const struct values_kernel *k, uint8_t *buf)
 {
 	for (uint32_t i = g->banks.first; i < g->banks.first + g->banks.n; i++)
-		if (c->core.banks[i].id == 0)
+		if (c->core.banks[i].id == 0 && (uint64_t)k->base + k->size <= c->core.banks[i].size)
 			return cudacore_read_memory(&c->core, c->core.banks[i].address + k->base,
 						    buf, k->size);
 	return 0;

@@ -11,6 +11,7 @@
 #include "agentd/worker/session/handlers.h"
 #include "agentd/worker/snapshot/code.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "symbols/debug_info.h"
 #include "values/expression/expression.h"
 #include "values/scope.h"
@@ -23,6 +24,12 @@
 /* Memory of a wave is fetched in pieces, each of which stops the queue. */
 #define PIECE	   4096u
 #define PIECES_MAX 16u
+/* Tries to read one, each a stop. */
+#define FETCHES_MAX 24u
+/* For everything about one frame: debug information may be made to take long. */
+#define LOOK_MS 3000
+/* Longest text of a type. */
+#define TYPE_TEXT_MAX 1024u
 #define DEPTH_MAX  66u /* Callers and the innermost frame. */
 #define VALUE_MAX  65536u
 
@@ -45,8 +52,10 @@ struct look {
 	struct rpc_wave_registers registers;
 	struct piece *pieces;
 	size_t n_pieces;
+	unsigned n_fetches; /* So often the queue was stopped for memory. */
+	uint64_t deadline_ns;
 	bool ran; /* Memory was read while the queue ran between stops. */
-	bool out_of_pieces;
+	bool out_of_pieces, out_of_time;
 	bool unreadable; /* Something is in memory that could not be read. */
 	uint32_t lane;
 	struct evaluation *evaluation; /* NULL: all variables are wanted. */
@@ -193,10 +202,14 @@ static const struct piece *fetch_piece(struct look *k, enum values_space space, 
 						   .address = starts[i], .size = PIECE };
 		ssize_t n;
 
-		if (k->n_pieces == PIECES_MAX) {
+		/* Each try stops the queue, also one that reads nothing. */
+		if (k->n_pieces == PIECES_MAX || k->n_fetches == FETCHES_MAX) {
 			k->out_of_pieces = true;
 			return NULL;
 		}
+		if (i && starts[1] == starts[0])
+			return NULL;
+		k->n_fetches++;
 		p = &k->pieces[k->n_pieces];
 		what.buf = p->data;
 		n = fetch(k, &what);
@@ -269,6 +282,10 @@ static int read_memory(void *context, uint32_t lane, enum values_space space, ui
 	    (space == VALUES_SPACE_GENERIC &&
 	     !(k->t->ops->wave_spaces & TARGET_SPACE_BIT(RPC_MEMORY_SPACE_GENERIC))))
 		return read_global(k, address, ret, size);
+	if (clock_now_ns() >= k->deadline_ns) {
+		k->out_of_time = true;
+		return -ETIMEDOUT;
+	}
 	k->ran = true;
 	return read_wave_memory(k, lane, space, address, ret, size);
 }
@@ -309,7 +326,7 @@ static void fill_variable(struct look *k, struct values_image *image, struct val
 	struct values_type *type = values_type_of(types, (Dwarf_Die *)&v->die);
 	uint64_t size = values_type_size(type);
 	auto_free uint8_t *data = NULL, *known = NULL;
-	auto_out struct out text = { 0 }, where = { 0 };
+	auto_out struct out text = { .limit = TYPE_TEXT_MAX }, where = { 0 };
 	struct values_bytes b;
 
 	if (size > VALUE_MAX)
@@ -803,6 +820,8 @@ static void tell_missing(struct look *k)
 			"suspend it for values of one moment");
 	if (k->unreadable)
 		miss(k, "memory: that of some variables could not be read");
+	if (k->out_of_time)
+		miss(k, "variables: they take too long, and some memory was not read");
 	if (k->out_of_pieces)
 		miss(k, "memory: more of the wave's was asked for than one request reads");
 	for (size_t i = 0; i < k->registers.n_missing; i++)
@@ -817,6 +836,7 @@ static int answer(struct look *k, struct agent_err *err)
 	if (!k->t->ops->registers || !k->t->ops->wave_memory)
 		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
 				     "devices of this vendor do not show registers");
+	k->deadline_ns = clock_deadline_ms(LOOK_MS);
 	k->pieces = calloc(PIECES_MAX, sizeof(*k->pieces));
 	if (!k->pieces)
 		return agent_err_no_memory(err, NULL);

@@ -683,6 +683,9 @@ static int eval_pointers(struct run *x, const struct values_term *t, result *a, 
 		r = step_of(x, t, &p, &step);
 	if (r < 0)
 		return r;
+	/* A hostile type may be of any size. */
+	if (step > INT64_MAX)
+		return FAIL(x, t, "what it points to is too large");
 	if (is_a && is_b) {
 		r = pointer_of(x, t, b, &q);
 		n = (struct values_number){ .is_signed = true, .size = 8,

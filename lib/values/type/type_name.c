@@ -172,7 +172,8 @@ static void print_parameters(struct values_type *t, unsigned nesting, struct out
 	out_char(o, '(');
 	if (!n && (!t->is_c || t->is_prototyped))
 		out_str(o, "void");
-	for (size_t i = 0; i < n; i++) {
+	/* Types that have each other as parameters are as many as one likes: the limit of the text ends them. */
+	for (size_t i = 0; i < n && !out_error(o); i++) {
 		out_str(o, i ? ", " : "");
 		if (!m[i].type)
 			out_str(o, "...");
