@@ -471,8 +471,8 @@ int dap_scopes(struct dap *d, const struct dap_request *q, struct dap_answer *re
 		enum dap_scope scope;
 		bool expensive;
 	} scopes[] = {
-		{ "Arguments", "arguments", DAP_SCOPE_ARGUMENTS, false },
 		{ "Wave", "locals", DAP_SCOPE_WAVE, false },
+		{ "Arguments", "arguments", DAP_SCOPE_ARGUMENTS, false },
 		{ "Scalar registers", "registers", DAP_SCOPE_SCALAR, true },
 		{ "Vector registers", "registers", DAP_SCOPE_VECTOR, true },
 		{ "Lanes", NULL, DAP_SCOPE_LANES, true },

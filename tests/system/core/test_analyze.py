@@ -135,7 +135,7 @@ def test_a_core_shows_what_the_process_showed(gfx):
         assert seen["stopped_us"] == 0 and live["time_us"] <= seen["time_us"]
         assert seen["wave_count"] == 14 and len(seen["groups"]) == 2
         text = ctl("analyze", core)
-        place = r"of scale\(data=0x5a+, n=1515870810\), spin.cl:8" if KERNELS[gfx] else "at 0x[0-9a-f]+"
+        place = r"of scale\(data=0x(5a)+, n=1515870810\), spin.cl:8" if KERNELS[gfx] else "at 0x[0-9a-f]+"
         assert text.returncode == 0, text
         assert re.match(rf"FAULT  memory violation: 6 waves {place}, GPU 0, queue \d+\n", text.stdout), text.stdout
         assert str(s.app.pid) in text.stdout and "gpu-agent-sim" in text.stdout

@@ -153,8 +153,8 @@ def check_editor(s):
         assert frames[-1]["name"].startswith("types(table=0x7f1234567000, n=4294967295, f=1.5, ")
         assert not any("(" in f["name"] for f in frames[:-1])
         scopes = a.call("scopes", frameId=frames[0]["id"])["scopes"]
-        assert scopes[0]["name"] == "Arguments" and not scopes[0]["expensive"]
-        rows = a.variables(scopes[0]["variablesReference"])
+        assert scopes[1]["name"] == "Arguments" and not scopes[1]["expensive"]
+        rows = a.variables(scopes[1]["variablesReference"])
         assert [r["name"] for r in rows] == NAMES
         assert rows[2]["value"] == "1.5"
         assert all(r["presentationHint"] == {"attributes": ["readOnly"]} and not r["variablesReference"] for r in rows)
@@ -266,14 +266,14 @@ def test_an_editor_that_looks_at_another_dispatch():
             Adapter(s.socket) as a:
         def shown():
             frame = a.call("stackTrace", threadId=1)["stackFrames"][-1]
-            return frame["name"], [x["name"] for x in a.call("scopes", frameId=frame["id"])["scopes"]][0]
+            return frame["name"], "Arguments" in [x["name"] for x in a.call("scopes", frameId=frame["id"])["scopes"]]
 
         a.start(pid=s.app.pid)
         a.pause()
-        assert shown() == ("scale(data=0x0, n=0)", "Arguments")
+        assert shown() == ("scale(data=0x0, n=0)", True)
         other = next(w for w in a.call("gpuAgent/waves", threadId=1)["waves"] if w["ref"]["queue_id"] == 1)
         a.call("gpuAgent/focus", threadId=1, wave=other["ref"])
-        assert shown() == ("scale", "Wave")
+        assert shown() == ("scale", False)
 
 
 def test_at_most_eight_dispatches(tmp_path):
