@@ -229,7 +229,7 @@ def check_screen(seen, pc):
     assert has_row(stack, "2 x scale spin.cl:8 memory_violation", "Paused on exception"), stack
     assert has_row(stack, "6 x spin spin.cl:37", "Running"), stack
     for name, place in (("inner", "8:9"), ("middle", "14:10"), ("scale", "30:17")):
-        assert has_row(seen["frames"], name + "spin.cl", place), seen["frames"]
+        assert has_row(seen["frames"], name, "spin.cl", place), seen["frames"]
     assert has_row(seen["wave"], "reasons", "memory_violation"), seen["wave"]
     assert "memory_violation" in seen["exception"] and f"2 waves stopped at {pc:#x}" in seen["exception"], seen["exception"]
     here, = seen["disassemblyHere"]
