@@ -5,6 +5,9 @@
 /**
  * @file monitor_frontend.h
  * Messages between the monitor and the frontend.
+ *
+ * The judge stands between them (monitor_judge.h).  It answers itself whatever is about connections
+ * and their sockets: IPC_CLIENT, IPC_CLIENTS, IPC_DROP and IPC_CLOSER never reach the monitor.
  */
 
 #include <stdint.h>
@@ -58,7 +61,7 @@ enum ipc_monitor_frontend_type {
 /** What the frontend tells the monitor, except the last two, which the monitor tells front. */
 enum ipc_note_kind {
 	IPC_NOTE_READY = 1, /**< The frontend serves. */
-	/** The frontend has had no connection for the idle time; the monitor accepts none until `serve_on`. */
+	/** The frontend has had no connection for the idle time; the judge accepts none until `serve_on`. */
 	IPC_NOTE_IDLE,
 	IPC_NOTE_STATUS,    /**< value: sessions << 16 | connections. */
 	IPC_NOTE_KILL,	    /**< value: id of a worker that does not answer. */
@@ -69,7 +72,7 @@ enum ipc_note_kind {
 	IPC_NOTE_REPLACED,  /**< The agent's programs were replaced: nothing new is started. */
 };
 
-/** Connections that the frontend has not said yet to have; the monitor accepts no more until then. */
+/** Connections that the frontend has not said yet to have; the judge accepts no more until then. */
 #define IPC_CLIENTS_UNTOLD 64
 /** Most connections of clients. */
 #define IPC_CLIENTS_MAX 4096
@@ -85,9 +88,9 @@ enum ipc_class {
 };
 
 /**
- * A connection that the monitor has accepted; the last two classes are about one that the frontend
+ * A connection that the judge has accepted; the last two classes are about one that the frontend
  * has.  What this says about the client is for the frontend's own use: what the client may do, the
- * monitor decides by the id, and by what it has read from the socket.
+ * judge decides by the id, and by what it has read from the socket.
  */
 struct ipc_client {
 	uint32_t type;
@@ -193,7 +196,7 @@ struct ipc_note {
 };
 
 /**
- * The frontend gives the monitor a socket that must not be closed in the frontend, nor in the monitor.
+ * The frontend gives the judge a socket that must not be closed in the frontend, nor in the judge.
  *
  * A stranger's descriptors lie unread in that socket.  The process that closes the socket last
  * drops them, and may have to wait for that as long as the stranger likes.  So a closer, a process
@@ -212,7 +215,7 @@ enum ipc_closer_kind {
 	IPC_CLOSER_ENDED,     /**< A closer of that user has ended; this is no answer. */
 };
 
-/** The monitor's answer to struct ipc_drop, and its news of closers. */
+/** The judge's answer to struct ipc_drop, and its news of closers. */
 struct ipc_closer {
 	uint32_t type;
 	uint32_t kind; /**< enum ipc_closer_kind. */
@@ -248,7 +251,7 @@ struct ipc_rule_name {
  */
 struct ipc_limits {
 	uint32_t type;
-	uint32_t connections, connections_per_user, sessions_per_user; /**< The monitor sees to these. */
+	uint32_t connections, connections_per_user, sessions_per_user; /**< The judge and the monitor see to these. */
 	uint32_t idle_ms;
 	uint32_t silent_holder_ms;
 	uint32_t serve_on; /**< 1: it is not idle after all, because the monitor has a reason to stay. */

@@ -4,7 +4,7 @@
 
 /**
  * @file arrivals.h
- * Connections that the monitor has accepted: beginning to serve them, telling it what became of
+ * Connections that the judge has accepted: beginning to serve them, telling it what became of
  * them, and when to go for want of any.
  */
 
