@@ -907,7 +907,7 @@ static void push_frame_base(struct evaluation *e)
 		push(e, to_frame(e, pop(&inner)));
 }
 
-void values_evaluate(const struct values_scene *scene, struct values_expression x,
+void values_evaluate(const struct values_scene *scene, struct values_operations x,
 		     struct values_place *ret)
 {
 	uint32_t steps = 0;
@@ -933,7 +933,7 @@ void values_evaluate(const struct values_scene *scene, struct values_expression 
 		values_place_set_hole(ret, VALUES_UNAVAILABLE, "its expression is broken");
 }
 
-bool values_expression_is_static(struct values_expression x, uint64_t address_class,
+bool values_expression_is_static(struct values_operations x, uint64_t address_class,
 				 bool *ret_shared)
 {
 	enum values_space space = VALUES_SPACE_GLOBAL;

@@ -22,8 +22,8 @@
 #include "values/frame.h"
 #include "values/place.h"
 
-/** Bytes of an expression. */
-struct values_expression {
+/** Bytes of an expression of DWARF. */
+struct values_operations {
 	const uint8_t *data;
 	size_t size;
 };
@@ -37,7 +37,7 @@ struct values_base_type {
 /** What an expression may ask for. */
 struct values_scene {
 	const struct values_frame *frame;
-	struct values_expression frame_base; /**< Of the function; size 0: none. */
+	struct values_operations frame_base; /**< Of the function; size 0: none. */
 	bool is_marked; /**< The unit says that it is in AMD's dialect. */
 	/** CUDA: DW_AT_address_class of the variable; 0: none. */
 	uint64_t address_class;
@@ -56,13 +56,13 @@ struct values_scene {
  * Evaluate an expression.  Always fills @p ret: what cannot be told is a hole with its reason.
  * @param ret  Pieces may point into the expression.
  */
-void values_evaluate(const struct values_scene *scene, struct values_expression x,
+void values_evaluate(const struct values_scene *scene, struct values_operations x,
 		     struct values_place *ret);
 /**
  * Does an expression begin with an address that the linker gave?
  * @param ret_shared  It is one of a workgroup's memory, or of private memory.
  */
-bool values_expression_is_static(struct values_expression x, uint64_t address_class,
+bool values_expression_is_static(struct values_operations x, uint64_t address_class,
 				 bool *ret_shared);
 
 #endif /* VALUES_EVALUATE_H */

@@ -8,15 +8,15 @@
 
 #define ENTRIES_MAX 100000u
 
-static struct values_expression read_expression(struct reader *r, uint64_t size)
+static struct values_operations read_expression(struct reader *r, uint64_t size)
 {
-	struct values_expression x = { .data = reader_bytes(r, size), .size = size };
+	struct values_operations x = { .data = reader_bytes(r, size), .size = size };
 
 	return x;
 }
 
 static int find_old(const struct location_list *l, struct reader *r, uint64_t address,
-		    struct values_expression *ret)
+		    struct values_operations *ret)
 {
 	uint64_t base = l->base;
 
@@ -101,11 +101,11 @@ static void read_entry(const struct location_list *l, struct reader *r, uint8_t 
 }
 
 static int find_new(const struct location_list *l, struct reader *r, uint64_t address,
-		    struct values_expression *ret)
+		    struct values_operations *ret)
 {
 	uint64_t base = l->base;
 	bool has_default = false;
-	struct values_expression x;
+	struct values_operations x;
 	struct entry e;
 
 	for (unsigned i = 0; i < ENTRIES_MAX; i++) {
@@ -131,7 +131,7 @@ static int find_new(const struct location_list *l, struct reader *r, uint64_t ad
 }
 
 int location_list_find(const struct location_list *l, uint64_t address,
-		       struct values_expression *ret)
+		       struct values_operations *ret)
 {
 	struct reader r;
 

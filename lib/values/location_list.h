@@ -31,6 +31,6 @@ struct location_list {
  * @return 0, -ENOENT (none does), -EBADMSG.
  */
 int location_list_find(const struct location_list *l, uint64_t address,
-		       struct values_expression *ret);
+		       struct values_operations *ret);
 
 #endif /* VALUES_LOCATION_LIST_H */

@@ -95,7 +95,7 @@ static bool has(Dwarf_Die *die, unsigned attribute)
 }
 
 /* Bytes of an expression that is no list.  They must lie where libdw took them from. */
-static bool read_block(struct values_image *i, Dwarf_Attribute *a, struct values_expression *ret)
+static bool read_block(struct values_image *i, Dwarf_Attribute *a, struct values_operations *ret)
 {
 	const uint8_t *info;
 	Dwarf_Block b;
@@ -115,7 +115,7 @@ static bool read_block(struct values_image *i, Dwarf_Attribute *a, struct values
 	if (!info || dwarf_formblock(a, &b) < 0 || b.data < info ||
 	    (size_t)(b.data - info) > size || b.length > size - (size_t)(b.data - info))
 		return false;
-	*ret = (struct values_expression){ b.data, b.length };
+	*ret = (struct values_operations){ b.data, b.length };
 	return true;
 }
 
@@ -131,7 +131,7 @@ static uint64_t address_class(Dwarf_Die *die)
 
 static enum values_kind kind_of(struct values_image *i, Dwarf_Die *die)
 {
-	struct values_expression x;
+	struct values_operations x;
 	Dwarf_Attribute a;
 	bool shared;
 
@@ -395,7 +395,7 @@ static bool list_offset(struct values_image *i, struct location_list *l, const s
 }
 
 static int find_in_list(struct values_image *i, const struct unit *u, Dwarf_Attribute *a,
-			uint64_t lookup, struct values_expression *ret)
+			uint64_t lookup, struct values_operations *ret)
 {
 	Dwarf_Die die = u->die;
 	struct location_list l = { .addresses = u->addresses, .n_addresses = u->n_addresses };
@@ -423,7 +423,7 @@ static bool find_constant(struct values_image *i, const struct values_variable *
 {
 	struct values_piece *p = &ret->pieces[0];
 	Dwarf_Die die = v->die;
-	struct values_expression x;
+	struct values_operations x;
 	Dwarf_Attribute a;
 	Dwarf_Word u;
 	Dwarf_Sword s;
@@ -456,7 +456,7 @@ static bool is_marked(struct unit *u)
 }
 
 static int find_expression(struct values_image *i, const struct unit *u, Dwarf_Die *die,
-			   unsigned attribute, uint64_t lookup, struct values_expression *ret)
+			   unsigned attribute, uint64_t lookup, struct values_operations *ret)
 {
 	Dwarf_Attribute a;
 
@@ -466,7 +466,7 @@ static int find_expression(struct values_image *i, const struct unit *u, Dwarf_D
 }
 
 static void evaluate(struct values_image *i, const struct values_scope *s,
-		     const struct values_variable *v, struct unit *u, struct values_expression x,
+		     const struct values_variable *v, struct unit *u, struct values_operations x,
 		     const struct values_frame *f, struct values_place *ret)
 {
 	Dwarf_Die die = v->die, subprogram = s->subprogram;
@@ -483,7 +483,7 @@ static void evaluate(struct values_image *i, const struct values_scope *s,
 
 	if (find_expression(i, u, &subprogram, DW_AT_frame_base, values_frame_lookup(f),
 			    &scene.frame_base) < 0)
-		scene.frame_base = (struct values_expression){ NULL, 0 };
+		scene.frame_base = (struct values_operations){ NULL, 0 };
 	values_evaluate(&scene, x, ret);
 	if (ret->uses_frame && f->pc < s->body && !f->callee)
 		values_place_set_hole(ret, VALUES_PROLOGUE, NULL);
@@ -494,7 +494,7 @@ void values_variable_find(struct values_image *i, const struct values_scope *s,
 			  struct values_place *ret)
 {
 	Dwarf_Die die = v->die;
-	struct values_expression x;
+	struct values_operations x;
 	struct unit u;
 	int r;
 

@@ -59,8 +59,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	base = data[2] % 32;
 	if (base > size - 3)
 		base = size - 3;
-	s.frame_base = (struct values_expression){ data + 3, base };
-	values_evaluate(&s, (struct values_expression){ data + 3 + base, size - 3 - base }, &place);
+	s.frame_base = (struct values_operations){ data + 3, base };
+	values_evaluate(&s, (struct values_operations){ data + 3 + base, size - 3 - base }, &place);
 	if (!place.n || place.first + place.n > VALUES_PIECES_MAX)
 		__builtin_trap();
 	values_place_read(&place, &f, wanted, bytes, known, &b);

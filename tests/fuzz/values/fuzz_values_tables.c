@@ -51,7 +51,7 @@ static void try_list(const uint8_t *data, size_t size, bool is_old)
 {
 	struct location_list l = { .section = data, .size = size, .is_old = is_old, .base = 0x100,
 				   .addresses = data, .n_addresses = size / 8 };
-	struct values_expression x;
+	struct values_operations x;
 
 	for (uint64_t at = 0x100; at < 0x900; at += 0x44) {
 		if (location_list_find(&l, at, &x) < 0)

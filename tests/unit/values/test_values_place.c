@@ -165,11 +165,11 @@ static void expressions_mean_what_the_compilers_mean(void)
 
 		f = (struct values_frame){ .machine = &m, .lane = 5, .is_cuda = r->cuda, .has_cfa = true,
 					   .cfa = 0x1000000, .load_bias = r->cuda ? 0 : 0x1000 };
-		s.frame_base = r->cuda ? (struct values_expression){ cuda_base, 1 } :
-					 (struct values_expression){ amd_base, 2 };
+		s.frame_base = r->cuda ? (struct values_operations){ cuda_base, 1 } :
+					 (struct values_operations){ amd_base, 2 };
 		n = from_hex(r->expression, data);
 		x = test_tail_dup(data, n);
-		values_evaluate(&s, (struct values_expression){ x, n }, &p);
+		values_evaluate(&s, (struct values_operations){ x, n }, &p);
 		values_place_read(&p, &f, r->size, data, known, &b);
 		to_hex(data, known, r->size, hex);
 		values_place_print(&p, &f, &place);
