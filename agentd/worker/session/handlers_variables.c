@@ -62,6 +62,13 @@ struct look {
 	struct rpc_wave_variables_result *ret;
 };
 
+/* It stays so: whatever is left is left out. */
+static bool is_late(struct look *k)
+{
+	k->out_of_time |= clock_now_ns() >= k->deadline_ns;
+	return k->out_of_time;
+}
+
 static void miss(struct look *k, const char *what)
 {
 	const char **list = rpc_arena_array(k->arena, k->ret->n_missing + 1, sizeof(*list));
@@ -282,10 +289,8 @@ static int read_memory(void *context, uint32_t lane, enum values_space space, ui
 	    (space == VALUES_SPACE_GENERIC &&
 	     !(k->t->ops->wave_spaces & TARGET_SPACE_BIT(RPC_MEMORY_SPACE_GENERIC))))
 		return read_global(k, address, ret, size);
-	if (clock_now_ns() >= k->deadline_ns) {
-		k->out_of_time = true;
+	if (is_late(k))
 		return -ETIMEDOUT;
-	}
 	k->ran = true;
 	return read_wave_memory(k, lane, space, address, ret, size);
 }
@@ -376,7 +381,7 @@ static int fill_variables(struct look *k, struct values_types *types, struct val
 	if (!list)
 		return -ENOMEM;
 	k->ret->variables = list;
-	for (size_t i = 0; i < s->n && !k->t->ended; i++)
+	for (size_t i = 0; i < s->n && !k->t->ended && !is_late(k); i++)
 		if (is_wanted(k->p, s->items[i].kind))
 			fill_variable(k, image, types, s, &s->items[i], f, &list[k->ret->n_variables++]);
 	return 0;
@@ -821,7 +826,7 @@ static void tell_missing(struct look *k)
 	if (k->unreadable)
 		miss(k, "memory: that of some variables could not be read");
 	if (k->out_of_time)
-		miss(k, "variables: they take too long, and some memory was not read");
+		miss(k, "variables: looking at them takes too long, and some were not read");
 	if (k->out_of_pieces)
 		miss(k, "memory: more of the wave's was asked for than one request reads");
 	for (size_t i = 0; i < k->registers.n_missing; i++)
