@@ -8,6 +8,7 @@
  */
 
 #include "agentd/worker/session/session.h"
+#include "agentd/worker/value/request.h"
 
 /** Stop budget of calls that look at waves, unless they name one. */
 #define HANDLERS_STOP_MS 1000
@@ -58,7 +59,11 @@ int handlers_memory_read(void *ctx, struct rpc_call *call, struct rpc_arena *are
 int handlers_find_queue(struct target *t, struct rpc_arena *a, const struct rpc_wave_name *wave,
 			struct target_waves_from *ret, struct agent_err *err);
 
-/* handlers_variables.c */
+/** Begin a request about values of a wave: what is asked for has still to be set. */
+void handlers_value_request(struct session *s, struct rpc_arena *a, const struct rpc_wave_name *wave,
+			    bool has_max_stop_ms, uint32_t max_stop_ms, struct value_request *ret);
+
+/* handlers_variables.c, handlers_evaluate.c */
 
 int handlers_wave_variables(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 			    const struct rpc_wave_variables_params *params,

@@ -45,6 +45,30 @@ int handlers_find_queue(struct target *t, struct rpc_arena *a, const struct rpc_
 			     wave->queue_id);
 }
 
+/* ------------------------------------------------------------------ values ------------------- */
+
+static uint32_t begin_stop(void *context, uint32_t ms, uint32_t *ret_retry_ms)
+{
+	ms = readers_stop_begin(context, ms, ret_retry_ms);
+	return ms ? session_stop_begin(context, ms) : 0;
+}
+
+static void end_stop(void *context, int64_t stopped_us)
+{
+	session_stop_end(context);
+	readers_stop_end(context, stopped_us);
+	if (stopped_us >= 0)
+		session_note_stop(context, (uint64_t)stopped_us);
+}
+
+void handlers_value_request(struct session *s, struct rpc_arena *a, const struct rpc_wave_name *wave,
+			    bool has_max_stop_ms, uint32_t max_stop_ms, struct value_request *ret)
+{
+	*ret = (struct value_request){ .target = s->target, .arena = a, .wave = wave,
+				       .stops = { s, begin_stop, end_stop, readers_refuse },
+				       .max_stop_ms = has_max_stop_ms ? max_stop_ms : HANDLERS_STOP_MS };
+}
+
 /* ------------------------------------------------------------------ registers ---------------- */
 
 static uint32_t bank_mask(const struct rpc_wave_registers_params *p)

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_VALUE_FRAME_H
+#define WORKER_VALUE_FRAME_H
+
+/** @file frame.h  The frame that a request names: by calls, and by what is inlined in them. */
+
+#include "agentd/worker/value/request.h"
+#include "symbols/image.h"
+#include "values/scope.h"
+#include "values/type/type.h"
+
+/** A frame, with what its code object says of it.  All of it is gone after the call that gets it. */
+struct value_frame {
+	struct value_request *request;
+	struct values_machine machine;
+	struct values_image *image; /**< NULL: there is no debug information. */
+	struct values_types *types;
+	const struct values_scope *scope; /**< Empty without debug information. */
+	const struct values_frame *frame;
+};
+
+/** What is done in a frame.  @return 0, -ENOMEM. */
+typedef int value_use_frame(void *context, struct value_frame *f);
+
+/**
+ * Find the frame that the request names.
+ * @param use     Called once, when it is found.
+ * @param ret_unknown  No debug information names variables of this code: @p use was not called.
+ * @return 0, or negative with @p err.
+ */
+int value_frame_find(struct value_request *k, uint32_t look_up_ms, value_use_frame *use, void *context,
+		     bool *ret_unknown, struct agent_err *err);
+/** Make a frame in which no variable is known, for what needs none.  @return 0, -ENOMEM. */
+int value_frame_make(struct value_request *k, value_use_frame *use, void *context);
+
+#endif /* WORKER_VALUE_FRAME_H */

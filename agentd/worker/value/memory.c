@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/worker/value/memory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agentd/worker/value/request.h"
+
+/* User addresses end here; an address above can only be in an aperture. */
+#define GLOBAL_END (UINT64_C(1) << 47)
+#define PIECE	   4096u
+#define PIECES_MAX 16u
+/* Tries to read one, each a stop. */
+#define FETCHES_MAX 24u
+
+/* A piece of memory that was fetched. */
+struct value_piece {
+	enum values_space space;
+	uint32_t lane, size;
+	uint64_t address;
+	uint8_t data[PIECE];
+};
+
+int value_memory_init(struct value_memory *m)
+{
+	*m = (struct value_memory){ .pieces = calloc(PIECES_MAX, sizeof(*m->pieces)) };
+	return m->pieces ? 0 : -ENOMEM;
+}
+
+void value_memory_deinit(struct value_memory *m)
+{
+	free(m->pieces);
+	*m = (struct value_memory){ 0 };
+}
+
+static ssize_t fetch(struct value_request *k, const struct target_wave_memory *what)
+{
+	struct agent_err err = { 0 };
+	uint32_t retry_ms;
+	ssize_t n;
+
+	if (!value_request_stop_begin(k, &retry_ms))
+		return -EBUSY;
+	n = k->target->ops->wave_memory(k->target, &k->from, what, k->arena, &err);
+	value_request_stop_end(k, -1);
+	return n;
+}
+
+static bool space_to_rpc(enum values_space space, enum rpc_memory_space *ret)
+{
+	switch (space) {
+	case VALUES_SPACE_PRIVATE: *ret = RPC_MEMORY_SPACE_SCRATCH; return true;
+	case VALUES_SPACE_SHARED: *ret = RPC_MEMORY_SPACE_LDS; return true;
+	case VALUES_SPACE_PARAMETER: *ret = RPC_MEMORY_SPACE_PARAM; return true;
+	case VALUES_SPACE_GENERIC: *ret = RPC_MEMORY_SPACE_GENERIC; return true;
+	case VALUES_SPACE_CODE: *ret = RPC_MEMORY_SPACE_CODE; return true;
+	default: return false;
+	}
+}
+
+static const struct value_piece *find_piece(const struct value_memory *m, enum values_space space, uint32_t lane,
+					    uint64_t address)
+{
+	for (size_t i = 0; i < m->n_pieces; i++) {
+		const struct value_piece *p = &m->pieces[i];
+
+		if (p->space == space && p->lane == lane && address >= p->address && address - p->address < p->size)
+			return p;
+	}
+	return NULL;
+}
+
+/* Fetch what lies around an address; less when that cannot be read. */
+static const struct value_piece *fetch_piece(struct value_request *k, enum values_space space,
+					     enum rpc_memory_space name, uint32_t lane, uint64_t address)
+{
+	uint64_t starts[] = { address & ~(uint64_t)(PIECE - 1), address };
+	struct value_memory *m = &k->memory;
+	struct value_piece *p;
+
+	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
+		struct target_wave_memory what = { .wave = k->wave, .space = name, .lane = lane,
+						   .address = starts[i], .size = PIECE };
+		ssize_t n;
+
+		/* Each try stops the queue, also one that reads nothing. */
+		if (m->n_pieces == PIECES_MAX || m->n_fetches == FETCHES_MAX) {
+			m->out_of_pieces = true;
+			return NULL;
+		}
+		if (i && starts[1] == starts[0])
+			return NULL;
+		m->n_fetches++;
+		p = &m->pieces[m->n_pieces];
+		what.buf = p->data;
+		n = fetch(k, &what);
+		if (k->target->ended)
+			return NULL;
+		if (n <= 0 || (uint64_t)n <= address - starts[i])
+			continue;
+		p->space = space;
+		p->lane = lane;
+		p->address = starts[i];
+		p->size = (uint32_t)n;
+		m->n_pieces++;
+		return p;
+	}
+	return NULL;
+}
+
+static int read_wave_memory(struct value_request *k, uint32_t lane, enum values_space space, uint64_t address,
+			    uint8_t *to, size_t size)
+{
+	enum rpc_memory_space name;
+
+	if (!space_to_rpc(space, &name) || !(k->target->ops->wave_spaces & TARGET_SPACE_BIT(name)))
+		return -EOPNOTSUPP;
+	if (space != VALUES_SPACE_PRIVATE && space != VALUES_SPACE_GENERIC)
+		lane = 0;
+	while (size) {
+		const struct value_piece *p = find_piece(&k->memory, space, lane, address);
+		size_t n;
+
+		if (!p)
+			p = fetch_piece(k, space, name, lane, address);
+		if (!p)
+			return -EFAULT;
+		n = p->size - (size_t)(address - p->address);
+		n = n < size ? n : size;
+		memcpy(to, p->data + (address - p->address), n);
+		to += n;
+		address += n;
+		size -= n;
+	}
+	return 0;
+}
+
+static int read_global(struct target *t, uint64_t address, void *ret, size_t size)
+{
+	struct agent_err err = { 0 };
+	ssize_t n = -EFAULT;
+
+	if (address >= GLOBAL_END || size > UINT32_MAX)
+		return -EFAULT;
+	if (t->ops->memory) {
+		t->memory_no_stop = true;
+		n = t->ops->memory(t, address, ret, (uint32_t)size, &err);
+	}
+	if (n < 0 && !t->ended)
+		n = memory_read(&t->memory, address, ret, size);
+	return n == (ssize_t)size ? 0 : -EFAULT;
+}
+
+int value_memory_read(void *request, uint32_t lane, enum values_space space, uint64_t address, void *ret,
+		      size_t size)
+{
+	struct value_request *k = request;
+
+	if (k->target->ended)
+		return -EPIPE;
+	if (space == VALUES_SPACE_GLOBAL ||
+	    (space == VALUES_SPACE_GENERIC &&
+	     !(k->target->ops->wave_spaces & TARGET_SPACE_BIT(RPC_MEMORY_SPACE_GENERIC))))
+		return read_global(k->target, address, ret, size);
+	if (value_request_is_late(k))
+		return -ETIMEDOUT;
+	k->memory.ran = true;
+	return read_wave_memory(k, lane, space, address, ret, size);
+}

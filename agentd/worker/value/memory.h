@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_VALUE_MEMORY_H
+#define WORKER_VALUE_MEMORY_H
+
+/**
+ * @file memory.h
+ * Memory that values lie in.  That of the wave is fetched in pieces, each of which stops the queue, and
+ * which are kept for the request; global memory is read without a stop.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "values/machine.h"
+
+struct value_piece;
+struct value_request;
+
+/** What was fetched for one request. */
+struct value_memory {
+	struct value_piece *pieces;
+	size_t n_pieces;
+	unsigned n_fetches; /**< So often the queue was stopped for memory. */
+	bool ran; /**< Memory was read while the queue ran between stops. */
+	bool out_of_pieces;
+};
+
+int value_memory_init(struct value_memory *m);
+/** Release; a zeroed one is accepted. */
+void value_memory_deinit(struct value_memory *m);
+
+/**
+ * Read memory as a lane sees it.
+ * @param request  A struct value_request.
+ * @return 0, -ETIMEDOUT, -EPIPE (the target has ended), or a negative errno.
+ */
+int value_memory_read(void *request, uint32_t lane, enum values_space space, uint64_t address, void *ret,
+		      size_t size);
+
+#endif /* WORKER_VALUE_MEMORY_H */
