@@ -5,6 +5,6 @@ values_src := $(addprefix lib/values/,arguments.c kernels.c signature.c \
 	scalar.c scalar_name.c scope.c \
 	type/type.c type/type_read.c type/type_name.c type/type_scope.c \
 	text/value.c text/value_print.c text/summary.c \
-	expression/parse.c expression/arithmetic.c expression/evaluate.c)
+	expression/parse.c expression/arithmetic.c expression/evaluate.c expression/parts.c)
 values_cflags := $(call pkg_cflags,libdw libelf)
 values_ldlibs := $(symbols_ldlibs) -lm

@@ -193,13 +193,13 @@ namespace ns { struct in { int q; struct deep { int z; } d; }; enum class ec { A
 enum fl { F1 = 1, F2 = 2, F4 = 4 }; namespace { struct hidden { char c; }; } struct base { int a; }; }
 template<class T> struct vec { T x, y; };
 struct empty {}; struct one : ns::base {}; struct two : ns::base, empty { int c; };
-struct part { int a; union { int b; float c; }; struct { int d; }; int arr[2][3]; };
+struct hides : ns::base { long a; ns::base own[2]; }; struct part { int a; union { int b; float c; }; struct { int d; }; int arr[2][3]; };
 struct bits { unsigned a : 3; int b : 5; unsigned long c : 40; bool d : 1; ns::fl e : 6; };
 struct forward; struct table { virtual int f(); int x; }; int table::f() { return 1; }
 typedef node *nodes;
 node n1 = {1, 0}, chain = {2, &n1}; ns::in in1 = {1, {2}}; ns::ec e1 = ns::ec::B, e2 = (ns::ec)5;
 ns::fl f1 = (ns::fl)3, f2 = (ns::fl)0x48, f3 = (ns::fl)0; ns::hidden hi = {'x'}; ns::in::deep deep = {4};
-vec<float> v1 = {1, 2}; vec<ns::in> v2 = {{1, {2}}, {3, {4}}}; empty em; one on; two tw;
+hides hd; vec<float> v1 = {1, 2}; vec<ns::in> v2 = {{1, {2}}, {3, {4}}}; empty em; one on; two tw;
 part pa = {1, {2}, {4}, {{1, 2, 3}, {4, 5, 6}}}; bits bi = {1, -2, 3, true, ns::F2}; forward *fw; table tb;
 int (*ptr_array)[4]; int *array_ptr[3]; int (*func)(int, float); const int *const *const volatile deeply = 0;
 int &ref = n1.v; int &&moved = (int &&)n1.v; node &noderef = chain; int (*(*far_out)(int))[3]; nodes np = &chain;
@@ -236,6 +236,50 @@ def test_cxx_and_expressions_are_gdbs(tmp_path):
                 assert len(ours) == len(theirs) == len(lines)
                 different = [row for row in zip(lines, ours, theirs) if row[1] != row[2]]
                 assert not different, (compiler, version, different)
+
+
+def without_numbers(expression):
+    """As gdb has it: names of members without a name, and of base classes, are left out where others follow."""
+    if expression.startswith("hd.<0>"):
+        return expression.replace("hd.<0>", "((ns::base &)hd)")
+    return re.sub(r"(\.|->)<\d+>(?=\.)", "", expression)
+
+
+def compare_parts(binary, names):
+    """@return how many parts of variables there are, the same by the expressions that are told of them."""
+    questions = binary.with_suffix(".questions")
+    questions.write_text("".join(name + "\n" for name in names))
+    ours = [row for row in ask_us(binary, questions, "parts")
+            if not row[0].endswith(">") and row[0] not in names]  # What references lead to takes their place.
+    questions.write_text("".join(without_numbers(row[0]) + "\n" for row in ours))
+    theirs = ask_gdb(binary, questions)
+    assert len(ours) == len(theirs)
+    different = [(a, b) for a, b in zip(ours, theirs) if not is_like(a, b)]
+    assert not different, f"{len(different)} of {len(ours)}, one of them: {min(different, key=lambda p: len(str(p)))}"
+    return {row[0] for row in ours}
+
+
+def test_parts_are_gdbs(tmp_path):
+    for compiler in ("g++", "clang++"):
+        source, binary = tmp_path / "fixed.cc", tmp_path / "fixed"
+        source.write_text(FIXED)
+        subprocess.run([compiler, "-gdwarf-5", "-w", "-O0", "-no-pie", "-o", binary, source], check=True)
+        parts = compare_parts(binary, [row[0] for row in ask_us(binary)])
+        wanted = {"chain.next", "*chain.next", "chain.next->v", "pa.arr[1][2]", "hd.a", "hd.<0>.a", "tw.<0>.a", "hd.own[1].a",
+                  "v2.y.d.z", "bi.b", "pa.<1>.b", "np->next->v", "*np"}
+        assert wanted <= parts, wanted - parts
+        # What is made of a cast, a run of elements or a format keeps what it means.
+        parts = compare_parts(binary, ["(node*)&chain", "*np @ 2", "n1 @ 2", "*(&pa.arr[0] + 1)", "1 ? &n1 : &chain",
+                                       "(pa)"])
+        wanted = {"*(node*)&chain", "((node*)&chain)->v", "np[1].v", "(&n1)[0].v", "(*(&pa.arr[0] + 1))[2]",
+                  "(1 ? &n1 : &chain)->v", "(pa).arr[0][1]"}
+        assert wanted <= parts, wanted - parts
+
+
+@pytest.mark.parametrize("cxx", [False, True])
+def test_parts_of_random_types_are_gdbs(tmp_path, cxx):
+    program, binary = build(tmp_path, 7, "g++" if cxx else "gcc", 5, cxx)
+    assert len(compare_parts(binary, program.variables)) > 200
 
 
 CASES = [(compiler, version, cxx) for compiler in ("gcc", "clang") for version in (2, 4, 5) for cxx in (False, True)]

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Print the variables of a program's file as lib/values shows them, one a line: name, type, value,
- * with tabs between.  With a second argument, evaluate the expressions of that file's lines instead.
- * usage: values_print FILE [EXPRESSIONS]
+ * with tabs between.  With a second argument, evaluate the expressions of that file's lines instead, and
+ * with a third the parts of what they mean, parts of these, and so on: expression, type, value.
+ * usage: values_print FILE [EXPRESSIONS [parts]]
  */
 #include <dwarf.h>
 #include <elfutils/libdw.h>
@@ -17,6 +18,7 @@
 #include "base/elf_view.h"
 #include "symbols/debug_info.h"
 #include "values/expression/expression.h"
+#include "values/expression/parts.h"
 #include "values/text/value.h"
 
 static uint8_t *bytes;
@@ -137,6 +139,10 @@ static struct values_type *find_type(void *context, const char *name)
 	return find(name, false, &die) ? values_type_at(types, dwarf_dieoffset(&die)) : NULL;
 }
 
+/* Parts are shown down to this level, and of an array only so many. */
+#define LEVELS	 5u
+#define ELEMENTS 3u
+
 static void print_result(const struct values_expression *e, struct values_result *v, struct values_call *call)
 {
 	auto_out struct out o = { 0 };
@@ -151,7 +157,22 @@ static void print_result(const struct values_expression *e, struct values_result
 	values_node_deinit(&node);
 }
 
-static void evaluate(const char *text)
+static void evaluate(const char *text, unsigned levels);
+
+static void evaluate_parts(const struct values_expression *e, struct values_type *t, unsigned levels)
+{
+	uint64_t n = values_parts_count(t);
+
+	for (uint64_t i = 0; i < n && (i < ELEMENTS || values_type_strip(t)->kind != VALUES_TYPE_ARRAY); i++) {
+		auto_out struct out text = { 0 };
+
+		if (values_part_print_expression(e, t, i, &text))
+			evaluate(text.data, levels);
+	}
+}
+
+/* @param levels  0: the expression itself is wanted, and no parts. */
+static void evaluate(const char *text, unsigned levels)
 {
 	static const struct values_names names = { .variable = find_variable, .type = find_type };
 	struct values_expression *e = NULL;
@@ -161,12 +182,18 @@ static void evaluate(const char *text)
 	int r = values_expression_parse(text, &e, &error);
 
 	values_call_init(&call, read_memory, &view);
+	call.nodes_left = 100000;
+	call.levels = 20;
 	if (r == 0)
 		r = values_expression_evaluate(e, types, &names, &call, &v, &error);
-	if (r < 0)
+	if (r < 0 && !levels)
 		printf("error\t%u: %s\n", error.column, error.text);
-	else
+	if (r == 0 && levels)
+		printf("%s\t", text);
+	if (r == 0)
 		print_result(e, &v, &call);
+	if (r == 0 && levels && levels < LEVELS)
+		evaluate_parts(e, v.type, levels + 1);
 	values_result_deinit(&v);
 	values_expression_destroy(e);
 }
@@ -187,7 +214,7 @@ static void print_all(void)
 	}
 }
 
-static int evaluate_lines(const char *path)
+static int evaluate_lines(const char *path, unsigned levels)
 {
 	FILE *f = fopen(path, "re");
 	char *line = NULL;
@@ -197,7 +224,7 @@ static int evaluate_lines(const char *path)
 		return 1;
 	while (getline(&line, &room, f) > 0) {
 		line[strcspn(line, "\n")] = '\0';
-		evaluate(line);
+		evaluate(line, levels);
 	}
 	free(line);
 	return fclose(f);
@@ -221,8 +248,8 @@ int main(int argc, char **argv)
 	dw = dwarf_begin(fd, DWARF_C_READ);
 	if (!info || !dw || values_types_create(info, &types) < 0)
 		return 1;
-	if (argc == 3)
-		r = evaluate_lines(argv[2]);
+	if (argc >= 3)
+		r = evaluate_lines(argv[2], argc == 4);
 	else
 		print_all();
 	values_types_destroy(types);

@@ -302,6 +302,29 @@ def number(types, row):
     return int.from_bytes(bytes.fromhex(row[5]), "little", signed="unsigned" not in kind.attributes["DW_AT_encoding"])
 
 
+def told_leaves(rpc, one):
+    """Texts of all members of members, in order, each asked for by the expression that is told of it."""
+    answer = rpc.call("wave.evaluate", **one, max_members=1000)
+    if not answer.get("members") or answer["type"].endswith("*"):
+        assert answer["state"] == "ok", answer
+        return [re.sub(r" .*", "", answer["value"]) if "(" not in answer["value"] else answer["value"].split(") ")[1]]
+    assert len(answer["list"]) == answer["members"], answer
+    found = []
+    for m in answer["list"]:
+        leaves_of = told_leaves(rpc, {**one, "expression": m["expression"]})
+        assert m.get("members") or m["value"].split(" ")[0] in (leaves_of[0], m["value"].split(" ")[0]), (m, leaves_of)
+        found += leaves_of
+    return found
+
+
+def check_members(rpc, types, row, one):
+    """@return how many numbers a struct or an array has; members are those of the second reader."""
+    wanted = types.of(types.file.dies[int(row[4], 16)], bytes.fromhex(row[5]))
+    found = told_leaves(rpc, one)
+    assert len(found) == len(wanted) and all(is_same(t, *w) for t, w in zip(found, wanted)), (row, found, wanted)
+    return len(found)
+
+
 def test_a_client_is_told_the_same():
     counts = collections.Counter()
     with tempfile.TemporaryDirectory() as scratch:
@@ -331,5 +354,9 @@ def test_a_client_is_told_the_same():
                                        wave={"queue_id": queue, "unit": 0, "index": warp})
                         assert all(one.get(k) == v.get(k) for k in ("type", "state", "value", "location")), (one, v)
                         counts["expressions"] += 1
+                        if v["state"] == "ok" and one.get("members", 0) > 1:
+                            counts["members"] += check_members(rpc, types, row, {
+                                "session": "core", "lane": lane, "frame": level, "expression": v["expression"],
+                                "wave": {"queue_id": queue, "unit": 0, "index": warp}})
     print(f"    {dict(counts)}")
-    assert counts["numbers"] > 100 and counts["ok", 1] and counts["expressions"] > 50, counts
+    assert counts["numbers"] > 100 and counts["ok", 1] and counts["expressions"] > 50 and counts["members"] > 20, counts

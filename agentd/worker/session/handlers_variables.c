@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "agentd/worker/session/handlers.h"
-#include "agentd/worker/value/frame.h"
+#include "agentd/worker/value/evaluate.h"
 #include "base/cleanup.h"
 #include "values/text/value.h"
 
@@ -63,6 +63,7 @@ static void fill_variable(struct listing *l, const struct values_variable *v, st
 	to->name = rpc_arena_strdup(a, v->name ? v->name : "");
 	to->scope = (enum rpc_variable_scope)v->kind;
 	to->block = v->block;
+	to->expression = value_frame_is_named(l->f, v) ? to->name : NULL;
 	values_type_print(type, &text);
 	to->type = rpc_arena_strdup(a, text.data ? text.data : "");
 	if (!place || !data || !known) {
@@ -83,6 +84,8 @@ static void fill_variable(struct listing *l, const struct values_variable *v, st
 	if (b.state != VALUES_OK && b.state != VALUES_PARTIAL)
 		return;
 	fill_value(l, &b, data, known, size, type, to);
+	to->members = value_members_count(type);
+	to->has_members = to->members;
 	if (!l->k.active && b.state == VALUES_OK && v->kind != VALUES_STATIC)
 		to->state = RPC_VALUE_STATE_INACTIVE;
 }

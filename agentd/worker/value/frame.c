@@ -3,13 +3,43 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "agentd/worker/snapshot/code.h"
 #include "agentd/worker/value/registers.h"
 #include "base/cleanup.h"
 #include "symbols/debug_info.h"
+#include "values/expression/expression.h"
 
 #define DEPTH_MAX 66u /* Callers and the innermost frame. */
+
+/* The one of the innermost block hides others of its name. */
+const struct values_variable *value_frame_pick(const struct value_frame *f, const char *name)
+{
+	const struct values_scope *s = f->scope;
+	const struct values_variable *found = NULL;
+
+	for (size_t i = 0; i < s->n; i++) {
+		const struct values_variable *v = &s->items[i];
+
+		if (v->name && !strcmp(v->name, name) && (!found || v->block > found->block))
+			found = v;
+	}
+	return found;
+}
+
+bool value_frame_is_named(struct value_frame *f, const struct values_variable *v)
+{
+	if (!v->name || !values_expression_is_name(v->name) || f->request->names_left < f->scope->n)
+		return false;
+	f->request->names_left -= (uint32_t)f->scope->n;
+	return value_frame_pick(f, v->name) == v;
+}
+
+bool value_frame_is_active(const struct value_frame *f)
+{
+	return f->request->registers.wave.exec >> f->frame->lane & 1;
+}
 
 /* The walk from the innermost frame to the wanted one. */
 struct walk {
@@ -66,6 +96,7 @@ static int arrive(struct walk *w, struct values_image *image, const struct value
 	w->found.image = image;
 	w->found.scope = s;
 	w->found.frame = f;
+	w->found.address = address;
 	r = use_frame(&w->found, w->code.image, w->use, w->context);
 	return r < 0 ? r : 1;
 }
@@ -150,5 +181,6 @@ int value_frame_make(struct value_request *k, value_use_frame *use, void *contex
 
 	machine_init(&found.machine, k);
 	found.frame = &f;
+	found.address = k->pc;
 	return use_frame(&found, NULL, use, context);
 }

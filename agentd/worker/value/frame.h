@@ -17,7 +17,15 @@ struct value_frame {
 	struct values_types *types;
 	const struct values_scope *scope; /**< Empty without debug information. */
 	const struct values_frame *frame;
+	uint64_t address; /**< Where it is, or will return to. */
 };
+
+/** @return the variable that a name means; others of the name are hidden by it.  NULL: none. */
+const struct values_variable *value_frame_pick(const struct value_frame *f, const char *name);
+/** Is the name of a variable an expression that means it?  False also when there are too many to tell. */
+bool value_frame_is_named(struct value_frame *f, const struct values_variable *v);
+/** Does the lane execute? */
+bool value_frame_is_active(const struct value_frame *f);
 
 /** What is done in a frame.  @return 0, -ENOMEM. */
 typedef int value_use_frame(void *context, struct value_frame *f);

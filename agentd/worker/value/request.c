@@ -92,6 +92,7 @@ int value_request_begin(struct value_request *k, struct agent_err *err)
 	if (!k->target->ops->registers || !k->target->ops->wave_memory)
 		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
 				     "devices of this vendor do not show registers");
+	k->names_left = VALUE_NAMES_MAX;
 	k->deadline_ns = clock_deadline_ms(VALUE_REQUEST_MS);
 	k->arena->limit = VALUE_REPLY_MAX;
 	if (value_memory_init(&k->memory) < 0)
@@ -108,6 +109,8 @@ void value_request_end(struct value_request *k)
 	if (k->memory.ran && !stands)
 		value_request_miss(k, "memory: it was read after the registers, and the queue ran in between; "
 				      "suspend it for values of one moment");
+	if (k->cut)
+		value_request_miss(k, "value: it leads to more memory than one request reads");
 	if (k->unreadable)
 		value_request_miss(k, "memory: that of some variables could not be read");
 	if (k->out_of_time)

@@ -14,6 +14,8 @@
 #define VALUE_REPLY_MAX ((size_t)8 << 20)
 /** For everything about one request: debug information may be made to take long. */
 #define VALUE_REQUEST_MS 3000
+/** Names that are compared to tell which variables are hidden: a hostile function may have many. */
+#define VALUE_NAMES_MAX (1u << 20)
 
 /** How queues may be stopped; the session knows. */
 struct value_stops {
@@ -42,7 +44,9 @@ struct value_request {
 	uint64_t deadline_ns, stopped_us;
 	bool active; /**< The lane executes. */
 	bool unreadable; /**< Something is in memory that could not be read. */
+	bool cut; /**< A value leads to more memory than is read for one. */
 	bool out_of_time;
+	uint32_t names_left; /**< Names that may still be compared. */
 
 	/* Of the frame, once it is found. */
 	uint64_t pc;

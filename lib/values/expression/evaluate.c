@@ -8,9 +8,6 @@
 #include "values/expression/expression_internal.h"
 #include "values/text/value_internal.h"
 
-/* Members that the search for one may look at: a hostile struct may contain itself many times. */
-#define MEMBER_STEPS_MAX 65536u
-
 struct run {
 	const struct values_expression *e;
 	struct values_types *types;
@@ -39,15 +36,16 @@ void values_result_deinit(struct values_result *r)
 
 /* ------------------------------------------------------------------ bytes -------------------- */
 
-/* The bytes of a result that are wanted: of an array, as much as is ever shown. */
-static uint64_t bytes_wanted(result *v)
+/* The bytes of a result that are wanted: of what is large, as much as is ever shown. */
+static uint64_t bytes_wanted(const result *v)
 {
 	struct values_type *t = values_type_strip(v->type);
 	uint64_t size = values_type_size(t);
 
 	if (v->bit_size)
 		return (v->bit + v->bit_size + 7) / 8;
-	if (t->kind == VALUES_TYPE_ARRAY && size > VALUES_BYTES_MAX / 2)
+	if ((t->kind == VALUES_TYPE_ARRAY || t->kind == VALUES_TYPE_STRUCT || t->kind == VALUES_TYPE_UNION) &&
+	    size > VALUES_BYTES_MAX / 2)
 		size = VALUES_BYTES_MAX / 2;
 	return size;
 }
@@ -66,6 +64,7 @@ static int load(struct run *x, const struct values_term *t, result *v)
 	if (!v->bytes)
 		return -ENOMEM;
 	v->size = (size_t)size;
+	v->cut = !v->bit_size && size < values_type_size(v->type);
 	r = values_call_read(x->call, v->space, v->address, v->bytes, v->size);
 	if (r == -EDQUOT)
 		return FAIL(x, t, "the expression reads too much memory");
@@ -361,43 +360,11 @@ static int type_of(struct run *x, const struct values_term *t, struct values_typ
 
 /* ------------------------------------------------------------------ parts -------------------- */
 
-struct found {
-	struct values_type *type;
-	uint64_t bit;
-	uint32_t bit_size;
-};
-
-static bool find_member(struct values_type *t, const char *name, unsigned level, unsigned *steps, struct found *ret)
-{
-	size_t n;
-	const struct values_member *m = values_type_members(t, &n);
-
-	for (size_t i = 0; i < n && *steps; i++) {
-		struct values_type *inside = values_type_strip(m[i].type);
-
-		--*steps;
-		if (!m[i].has_place)
-			continue;
-		if (m[i].name && !m[i].is_base && !strcmp(m[i].name, name)) {
-			*ret = (struct found){ m[i].type, m[i].bit_offset, m[i].bit_size };
-			return true;
-		}
-		if ((!m[i].name || m[i].is_base) && level < VALUES_LEVELS_MAX &&
-		    (inside->kind == VALUES_TYPE_STRUCT || inside->kind == VALUES_TYPE_UNION) &&
-		    find_member(inside, name, level + 1, steps, ret)) {
-			ret->bit += m[i].bit_offset;
-			return true;
-		}
-	}
-	return false;
-}
-
 static int take_member(struct run *x, const struct values_term *t, result *v)
 {
 	struct values_type *type = values_type_strip(v->type);
 	static const char parts[] = "xyzw";
-	unsigned steps = MEMBER_STEPS_MAX;
-	struct found f;
+	struct values_member m;
 	int r;
 
 	if (type->kind == VALUES_TYPE_ARRAY && type->is_vector && t->name[0] && !t->name[1] &&
@@ -408,9 +375,28 @@ static int take_member(struct run *x, const struct values_term *t, result *v)
 		return FAIL(x, t, "this is a pointer: use ->");
 	if (type->kind != VALUES_TYPE_STRUCT && type->kind != VALUES_TYPE_UNION)
 		return FAIL(x, t, "this has no members");
-	if (!find_member(type, t->name, 0, &steps, &f))
+	if (!values_member_find(type, t->name, &m))
 		return FAIL(x, t, "there is no member %.64s", t->name);
-	r = narrow(x, t, v, f.type, f.bit, f.bit_size);
+	r = narrow(x, t, v, m.type, m.bit_offset, m.bit_size);
+	return r < 0 ? r : follow_reference(x, t, v);
+}
+
+static int eval_part(struct run *x, const struct values_term *t, result *v)
+{
+	const struct values_member *m;
+	struct values_type *type;
+	int r = eval(x, t->a, v);
+	size_t n;
+
+	if (r < 0)
+		return r;
+	type = values_type_strip(v->type);
+	if (type->kind != VALUES_TYPE_STRUCT && type->kind != VALUES_TYPE_UNION)
+		return FAIL(x, t, "this has no members");
+	m = values_type_members(type, &n);
+	if (t->number >= n || !m[t->number].has_place)
+		return FAIL(x, t, "there is no such member");
+	r = narrow(x, t, v, m[t->number].type, m[t->number].bit_offset, m[t->number].bit_size);
 	return r < 0 ? r : follow_reference(x, t, v);
 }
 
@@ -763,6 +749,8 @@ static int eval(struct run *x, uint16_t at, result *ret)
 	case OP_MEMBER:
 	case OP_ARROW:
 		return eval_member(x, t, ret);
+	case OP_PART:
+		return eval_part(x, t, ret);
 	case OP_DEREFERENCE:
 		r = eval(x, t->a, ret);
 		return r < 0 ? r : dereference(x, t, ret, 0);

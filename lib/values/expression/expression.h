@@ -10,13 +10,16 @@
  *	expr   := [/FORMAT] cond [@ cond] [, [/]FORMAT]		FORMAT: x d f c
  *	cond   := binary [? expr : cond]			C's operators, without assignment
  *	unary  := [- + ! ~ * &] unary | (TYPE) unary | sizeof unary | sizeof (TYPE) | post
- *	post   := primary { [cond] | .NAME | ->NAME }
- *	primary := NUMBER | 'c' | NAME{::NAME} | $REGISTER | $lane(cond, cond) | (cond) | {TYPE} unary
+ *	post   := primary { [cond] | .PART | ->PART }		PART: NAME, or <NUMBER>
+ *	primary := NUMBER | 'c' | NAME{::NAME} | $REGISTER | $lane | $lane(cond, cond)
+ *		 | (cond) | {TYPE} unary
  *	TYPE   := [@]SPACE NAME * ...				SPACE: shared local global generic ...
  *
- * `x @ n` is an array of n elements that begins with x.  `$v0[3]` is lane 3's part of a register, and
- * `$lane(3, x)` is x in lane 3.  Calls, assignments, strings and templates are refused.  Arithmetic
- * is C's: on integers of 32 and 64 bits with their signs, otherwise on doubles.
+ * `x @ n` is an array of n elements that begins with x.  `$v0[3]` is lane 3's part of a register,
+ * `$lane` the number of the lane itself, and `$lane(3, x)` is x in lane 3.  `d.<0>` is the first of the
+ * members of d, for those that no name means, such as a class that it is derived from.  Calls,
+ * assignments, strings and templates are refused.  Arithmetic is C's: on integers of 32 and 64 bits with
+ * their signs, otherwise on doubles.
  */
 
 #include <stdbool.h>
@@ -46,6 +49,8 @@ struct values_expression;
 int values_expression_parse(const char *text, struct values_expression **ret, struct values_error *ret_error);
 /** Release; NULL is allowed. */
 void values_expression_destroy(struct values_expression *e);
+/** Is a text a single name, which an expression may be? */
+bool values_expression_is_name(const char *text);
 
 /** What an expression or a part of it is. */
 struct values_result {
@@ -58,6 +63,7 @@ struct values_result {
 	uint8_t *known;
 	size_t size;
 	enum values_state lack; /**< What the unknown bytes are. */
+	bool cut; /**< It is larger than what is read of it: the rest counts as unknown. */
 	/** A bit field: it begins at that bit of the bytes or the memory. */
 	uint32_t bit, bit_size;
 };

@@ -17,6 +17,7 @@ enum values_op {
 	OP_INDEX,
 	OP_MEMBER,
 	OP_ARROW,
+	OP_PART, /* a.<number> */
 	OP_NEGATE,
 	OP_PLUS,
 	OP_NOT,
@@ -73,7 +74,14 @@ struct values_expression {
 	size_t n, capacity;
 	char *names; /**< What terms name, each with its NUL. */
 	size_t names_used;
+	char *body; /* The text, without a format and what is behind `@`. */
 };
+
+/**
+ * Find the member that a name means, also in members without a name and in base classes.
+ * @param ret  Its place in the whole.
+ */
+bool values_member_find(struct values_type *t, const char *name, struct values_member *ret);
 
 /** Set an error's text. @return -EINVAL. */
 int values_error_set(struct values_error *e, unsigned column, const char *fmt, ...)

@@ -390,7 +390,8 @@ static int parse_register(struct parser *p, uint16_t *ret)
 		return fail(p, "the name of a register is missing");
 	t.name = keep_name(p, p->at, n);
 	p->at += n;
-	return is_word(t.name, n, "lane") ? parse_lane(p, column, ret) : add(p, t, column, ret);
+	skip_blanks(p);
+	return is_word(t.name, n, "lane") && *p->at == '(' ? parse_lane(p, column, ret) : add(p, t, column, ret);
 }
 
 /* A variable; in front of its scope may be a file: `file.cu::x`. */
@@ -446,11 +447,33 @@ static int parse_primary(struct parser *p, uint16_t *ret)
 	return r < 0 ? r : expect(p, ")");
 }
 
+/* A member by its place among all, for what no name means. */
+static int parse_part(struct parser *p, enum values_op op, unsigned column, uint16_t *ret)
+{
+	struct values_term t = { .op = OP_PART };
+	char *end;
+	int r = 0;
+
+	skip_blanks(p);
+	if (!isdigit((unsigned char)*p->at))
+		return fail(p, "the number of a member is missing");
+	t.number = strtoull(p->at, &end, 10);
+	p->at = end;
+	if (op == OP_ARROW)
+		r = add(p, (struct values_term){ .op = OP_DEREFERENCE, .a = *ret }, column, ret);
+	if (r == 0)
+		r = expect(p, ">");
+	t.a = *ret;
+	return r < 0 ? r : add(p, t, column, ret);
+}
+
 static int parse_member(struct parser *p, enum values_op op, unsigned column, uint16_t *ret)
 {
 	struct values_term t = { .op = op, .a = *ret };
 	size_t n;
 
+	if (take(p, "<"))
+		return parse_part(p, op, column, ret);
 	skip_blanks(p);
 	n = name_length(p->at);
 	if (!n)
@@ -656,14 +679,29 @@ static int parse_repeat(struct parser *p)
 	return r < 0 ? r : add(p, t, column, &p->e->root);
 }
 
+static int keep_body(struct parser *p, const char *start)
+{
+	size_t n = (size_t)(p->at - start);
+
+	while (n && strchr(" \t\n\r", start[n - 1]))
+		n--;
+	p->e->body = strndup(start, n);
+	return p->e->body ? 0 : -ENOMEM;
+}
+
 static int parse_whole(struct parser *p)
 {
+	const char *start;
 	int r = 0;
 
 	if (take(p, "/"))
 		r = parse_format(p);
+	skip_blanks(p);
+	start = p->at;
 	if (r == 0)
 		r = parse_conditional(p, &p->e->root);
+	if (r == 0)
+		r = keep_body(p, start);
 	skip_blanks(p);
 	if (r == 0)
 		r = parse_repeat(p);
@@ -708,5 +746,6 @@ void values_expression_destroy(struct values_expression *e)
 		return;
 	free(e->terms);
 	free(e->names);
+	free(e->body);
 	free(e);
 }

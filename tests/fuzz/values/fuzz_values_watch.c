@@ -6,6 +6,7 @@
 
 #include "fuzzlib.h"
 #include "values/expression/expression.h"
+#include "values/expression/parts.h"
 
 static struct values_types *types;
 
@@ -67,9 +68,40 @@ static int select_lane(void *context, uint64_t lane, uint32_t *ret_before)
 	return lane < 32 ? 0 : -ENOENT;
 }
 
+static const struct values_names names = { NULL, find_variable, read_register, NULL, select_lane };
+
+/* What is told of a part must be an expression that means a part of the same type. */
+static void check_part(const char *text, struct values_type *t)
+{
+	struct values_expression *e = NULL;
+	struct values_result v = { 0 };
+	struct values_error error;
+	struct values_call call;
+	int r;
+
+	values_call_init(&call, read_memory, NULL);
+	if (values_expression_parse(text, &e, &error) < 0)
+		__builtin_trap();
+	r = values_expression_evaluate(e, types, &names, &call, &v, &error);
+	if (r == 0 && values_type_size(v.type) != values_type_size(t))
+		__builtin_trap();
+	values_result_deinit(&v);
+	values_expression_destroy(e);
+}
+
+static void check_parts(const struct values_expression *e, struct values_type *t)
+{
+	for (uint64_t i = 0; i < values_parts_count(t) && i < 4; i++) {
+		auto_out struct out name = { 0 }, text = { 0 };
+
+		values_part_print_name(e, t, i, &name);
+		if (values_part_print_expression(e, t, i, &text))
+			check_part(text.data, values_part_type(t, i));
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct values_names names = { NULL, find_variable, read_register, NULL, select_lane };
 	struct values_expression *e = NULL;
 	struct values_result v = { 0 };
 	struct values_error error;
@@ -87,6 +119,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		values_node_print(&node, &o);
 		values_type_print(v.type, &o);
 		values_node_deinit(&node);
+		check_parts(e, v.type);
 	} else if (!error.text[0] || error.column > strlen(text) + 1) {
 		__builtin_trap();
 	}

@@ -32,12 +32,12 @@ WAVE = {"queue_id": 0, "unit": 0, "index": 0}
 S33 = 0x4000  # Bytes of the wave, as code for buffer scratch has it.
 
 
-def compiled(directory, seed, level):
+def compiled(directory, seed, level, text=None):
     for program in ("clang", "ld.lld", "llvm-dwarfdump"):
         if not shutil.which(program):
             raise SkipTest(f"{program} is needed")
     source = pathlib.Path(directory) / "k.cl"
-    source.write_text(kernels.write("cl", seed))
+    source.write_text(text or kernels.write("cl", seed))
     subprocess.run(["clang", "-x", "cl", "-target", "amdgcn-amd-amdhsa", "-nogpulib", f"-O{level}", "-g", "-w", "-mcpu=gfx90a",
                     "-mcode-object-version=4", source, "-o", source.with_suffix(".co")], check=True, timeout=120)
     return source.with_suffix(".co")
@@ -243,6 +243,9 @@ class Asked:
     def __call__(self, text):
         return self.rpc.call("wave.evaluate", **self.who, expression=text)
 
+    def members(self, text, first, most):
+        return self.rpc.call("wave.evaluate", **self.who, expression=text, first_member=first, max_members=most)
+
     def value(self, text):
         answer = self(text)
         assert answer["state"] == "ok" and answer["complete"], (text, answer)
@@ -302,6 +305,82 @@ def check_hostile(asked, variables):
     assert answer["state"] == "unreadable" and "value" not in answer and not answer["complete"], answer
     assert int(answer["address"], 16) == where and "cannot be read" in answer["reason"], (answer, pointer)
     assert any("could not be read" in m for m in answer["missing"]), answer
+
+
+def check_members(asked, whole, depth=0):
+    """Each member is what its expression means, and those of a page are those of the whole list."""
+    if not whole.get("members"):
+        return 0
+    answer = asked.members(whole["expression"], 0, 1000)
+    assert answer["members"] == whole["members"] == len(answer["list"]), (whole, answer)
+    assert {k: answer.get(k) for k in ("type", "state", "value")} == {k: whole.get(k) for k in ("type", "state", "value")}
+    for member in answer["list"]:
+        one = asked(member["expression"])
+        # Of what cannot be read an expression has no type, and a member has.
+        assert same({**one, "type": one["type"] or member["type"]}, member), (member, one)
+    first = len(answer["list"]) // 2
+    page = asked.members(whole["expression"], first, 2)
+    assert page["list"] == answer["list"][first:first + 2], (page, answer)
+    readable = [m for m in answer["list"][:3] if m["state"] == "ok"]
+    return len(answer["list"]) + (sum(check_members(asked, m, depth + 1) for m in readable) if depth < 3 else 0)
+
+
+def check_pages(asked, array):
+    answer = asked.members(f"{array['name']}, x", 0, 2)
+    assert [m["expression"] for m in answer["list"]] == [f"{array['name']}[{i}],x" for i in range(len(answer["list"]))]
+    assert "list" not in asked(array["name"]), asked(array["name"])
+    assert not asked.members(array["name"], 1 << 30, 5)["list"]
+
+
+NESTED = """struct in { int x; char c[3]; }; struct s { struct in in[2]; union { int i; float f; }; struct s *next; };
+kernel void k(global int *out) { struct s s; struct s *p = &s; s.in[0].x = 1; *out = s.in[1].x + p->i; }"""
+
+
+def check_planted_members(text):
+    arrays = structs = members = 0
+    with tempfile.TemporaryDirectory() as directory:
+        path = compiled(directory, 3, 0, text)
+        with Scene(app=f"runtime ttmp; load {path}; queues 1; spin", gpus="gfx90a") as s:
+            planted = Planted(s, path)
+            asked = Asked(s.rpc, planted.session, 37)
+            for pc in addresses(planted):
+                planted.plant(pc)
+                found = s.rpc.call("wave.variables", **asked.who)["variables"]
+                assert all(v["expression"] == v["name"] for v in alone(found)), found
+                for v in alone(found):
+                    if v.get("members"):
+                        members += check_members(asked, v)
+                        structs += "struct" in v["type"]
+                        if "[" in v["type"]:
+                            arrays += 1
+                            check_pages(asked, v)
+    return arrays, structs, members
+
+
+def test_members_of_planted_variables():
+    arrays, structs, members = check_planted_members(None)
+    assert arrays and members > 10, (arrays, members)
+    arrays, structs, members = check_planted_members(NESTED)
+    assert structs and members > 10, (structs, members)
+
+
+HIDDEN = "kernel void k(global int *out) { int a = 1; { int a = 2; { int b = a; *out = b; } } *out += a; }"
+
+
+def test_a_hidden_variable_has_no_expression():
+    """Of two variables of one name, the name means the inner one."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = compiled(directory, 3, 0, HIDDEN)
+        with Scene(app=f"runtime ttmp; load {path}; queues 1; spin", gpus="gfx90a") as s:
+            planted = Planted(s, path)
+            function = planted.file.functions()[0]
+            blocks = [c for b in function.children if b.tag == "DW_TAG_lexical_block" for c in b.children
+                      if c.tag == "DW_TAG_lexical_block"]
+            planted.plant(planted.file.ranges(blocks[0])[0][0])
+            asked = Asked(s.rpc, planted.session, 3)
+            found = [v for v in s.rpc.call("wave.variables", **asked.who)["variables"] if v["name"] == "a"]
+            assert [v.get("expression") for v in found] == ["a", None] and found[0]["block"] > found[1]["block"], found
+            assert same(asked("a"), found[0]) and found[0]["location"] != found[1]["location"], found
 
 
 def test_expressions_of_planted_variables():

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "testlib.h"
 #include "values/expression/expression.h"
+#include "values/expression/parts.h"
 
 /* A lane with a few variables, over 256 bytes of memory at 0x1000 of each space. */
 static uint8_t memory[VALUES_SPACE_COUNT][256];
@@ -170,6 +171,7 @@ static void knows_a_lane(void)
 		{ "*(@local int *)0x1000", "42" }, { "{shared int} 0x1008", "9" }, { "*(int *)&tile[3]", "10" },
 		{ "((float4 *)&point)->x", "1" }, { "$v0", "105" }, { "$v0[3]", "103" }, { "$v0 - $v0[0]", "5" },
 		{ "$lane(7, idx)", "17" }, { "$lane(7, $v0) + idx", "122" }, { "$lane(1, $lane(2, idx)) + idx", "27" },
+		{ "point.<1>", "2.5" }, { "(&point)->< 2 >", "-3" }, { "blockDim.<2> + 1", "2" },
 		{ "gone", "<optimized out>" }, { "tile == &tile[0]", "true" }, { "text != 0", "true" },
 	};
 
@@ -205,9 +207,64 @@ static void says_what_is_wrong_and_where(void)
 		{ "'", "2: a character is missing" }, { "'ab'", "3: ' is missing" }, { "'\\q'", "3: there is no such escape" },
 		{ "idx, q", "6: a format is x, d, f or c" }, { "text + text", "6: pointers cannot be combined so" },
 		{ "text + 1.5", "6: a pointer and a number that is no integer" },
+		{ "point.<>", "8: the number of a member is missing" }, { "point.<1", "9: '>' is missing" },
+		{ "point.<4>", "6: there is no such member" }, { "idx.<0>", "4: this has no members" },
+		{ "point-><0>", "6: this is no pointer" }, { "$lane", "1: there is no register lane here" },
 	};
 
 	check(rows, TEST_COUNT(rows));
+}
+
+/* @return the parts of what an expression means: "NAME EXPRESSION" of each, with blanks between. */
+static const char *parts(const char *text)
+{
+	static const struct values_names names = { NULL, find_variable, read_register, NULL, select_lane };
+	struct values_expression *e;
+	struct values_error error;
+	struct values_result v;
+	struct values_call call;
+	auto_out struct out o = { 0 };
+
+	values_call_init(&call, read_memory, NULL);
+	TEST_EQ_FATAL(values_expression_parse(text, &e, &error), 0);
+	TEST_EQ_FATAL(values_expression_evaluate(e, types, &names, &call, &v, &error), 0);
+	for (uint64_t i = 0; i < values_parts_count(v.type); i++) {
+		out_str(&o, i ? " " : "");
+		values_part_print_name(e, v.type, i, &o);
+		out_char(&o, ' ');
+		if (!values_part_print_expression(e, v.type, i, &o))
+			out_char(&o, '-');
+	}
+	snprintf(answer, sizeof(answer), "%s", o.data ? o.data : "");
+	values_result_deinit(&v);
+	values_expression_destroy(e);
+	return answer;
+}
+
+static void tells_parts(void)
+{
+	static const char *const rows[][2] = {
+		{ "idx", "" }, { "text", "" }, { "blockDim", "x blockDim.x y blockDim.y z blockDim.z" },
+		{ " /x  blockDim ", "x blockDim.x,x y blockDim.y,x z blockDim.z,x" },
+		{ "tile[0] @ 2 , d", "[0] (&tile[0])[0],d [1] (&tile[0])[1],d" },
+		{ "*text @ 2", "[0] text[0] [1] text[1]" }, { "&point", "* *&point" }, { "*&tile @ 1", "[0] (&tile)[0]" },
+		{ "*(float4*)&point", "x ((float4*)&point)->x y ((float4*)&point)->y z ((float4*)&point)->z w ((float4*)&point)->w" },
+		{ "{float4} 0x1040", "x ({float4} 0x1040).x y ({float4} 0x1040).y z ({float4} 0x1040).z w ({float4} 0x1040).w" },
+		{ "$lane(3, blockDim)", "x $lane(3, blockDim).x y $lane(3, blockDim).y z $lane(3, blockDim).z" },
+		{ "1 ? &tile : 0", "* *(1 ? &tile : 0)" },
+	};
+	char text[VALUES_EXPRESSION_MAX + 1];
+
+	TEST_EQ_FATAL(values_types_create(NULL, &types), 0);
+	set_up();
+	for (size_t i = 0; i < TEST_COUNT(rows); i++)
+		TEST_ROW_STR(i, parts(rows[i][0]), rows[i][1]);
+	/* Nothing is told that could not be parsed. */
+	memset(text, ' ', sizeof(text));
+	memcpy(text, "(point", 6);
+	memcpy(text + sizeof(text) - 2, ")", 2);
+	TEST_STR(parts(text), "x - y - z - w -");
+	values_types_destroy(types);
 }
 
 static void is_bounded(void)
@@ -294,4 +351,4 @@ static void reads_no_more_than_it_may(void)
 }
 
 TEST_SUITE(values_expression, TEST(calculates_as_c), TEST(knows_a_lane), TEST(says_what_is_wrong_and_where),
-	   TEST(is_bounded), TEST(is_parsed_once_for_all_lanes), TEST(reads_no_more_than_it_may));
+	   TEST(tells_parts), TEST(is_bounded), TEST(is_parsed_once_for_all_lanes), TEST(reads_no_more_than_it_may));

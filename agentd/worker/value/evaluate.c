@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/worker/value/evaluate.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agentd/worker/value/registers.h"
+#include "base/cleanup.h"
+
+/* What one expression is evaluated in. */
+struct evaluation {
+	struct value_frame *f;
+	const char *text;
+	const struct values_expression *parsed;
+	struct value_outcome *ret;
+	struct values_call call;
+	bool read_failed; /* The last read of memory, of this address. */
+	bool inactive;	  /* Something is of a lane that does not execute. */
+	uint64_t address;
+	const char *reason; /* Why a variable is not known. */
+};
+
+static int read_operand(void *context, enum values_space space, uint64_t address, void *ret, size_t size)
+{
+	struct evaluation *e = context;
+	int r = value_memory_read(e->f->request, e->f->frame->lane, space, address, ret, size);
+
+	e->read_failed = r < 0;
+	e->address = address;
+	return r;
+}
+
+/* A variable that lies in memory as a whole is read when its value is needed. */
+static bool is_in_memory(const struct values_place *place, uint64_t size)
+{
+	const struct values_piece *p = &place->pieces[place->first];
+
+	return place->n == 1 && p->kind == VALUES_PIECE_MEMORY && p->offset % 8 == 0 &&
+	       (p->bits == VALUES_REST || p->bits / 8 >= size);
+}
+
+static int read_variable(struct evaluation *e, const struct values_place *place, struct values_result *ret)
+{
+	const struct values_piece *p = &place->pieces[place->first];
+	uint64_t size = values_type_size(ret->type);
+	struct values_bytes b;
+
+	if (is_in_memory(place, size)) {
+		ret->has_address = true;
+		ret->space = p->space;
+		ret->address = p->number + p->offset / 8;
+		return 0;
+	}
+	if (size > e->call.bytes_left)
+		return -EDQUOT;
+	e->call.bytes_left -= (uint32_t)size;
+	ret->bytes = malloc(size + 1);
+	ret->known = malloc(size + 1);
+	ret->size = size;
+	if (!ret->bytes || !ret->known) {
+		values_result_deinit(ret);
+		return -ENOMEM;
+	}
+	values_place_read(place, e->f->frame, size, ret->bytes, ret->known, &b);
+	ret->lack = b.state;
+	e->reason = b.reason;
+	e->f->request->unreadable |= b.has_address;
+	if (b.has_address) {
+		e->ret->has_address = true;
+		e->ret->address = b.address;
+	}
+	return 0;
+}
+
+static int find_variable(void *context, const char *name, struct values_result *ret)
+{
+	struct evaluation *e = context;
+	const struct values_variable *v = value_frame_pick(e->f, name);
+	auto_free struct values_place *place = v ? calloc(1, sizeof(*place)) : NULL;
+	auto_out struct out where = { 0 }, type = { 0 };
+
+	if (!v)
+		return -ENOENT;
+	if (!place)
+		return -ENOMEM;
+	if (!e->call.reads_left)
+		return -EDQUOT;
+	e->call.reads_left--;
+	e->inactive |= v->kind != VALUES_STATIC && !value_frame_is_active(e->f);
+	ret->type = values_type_of(e->f->types, (Dwarf_Die *)&v->die);
+	values_variable_find(e->f->image, e->f->scope, v, e->f->frame, place);
+	if (!strcmp(name, e->text)) {
+		values_type_print(ret->type, &type);
+		e->ret->type = rpc_arena_strdup(e->f->request->arena, type.data ? type.data : "");
+		values_place_print(place, e->f->frame, &where);
+		if (place->pieces[place->first].kind != VALUES_PIECE_HOLE || place->n > 1)
+			e->ret->location = rpc_arena_strdup(e->f->request->arena, where.data);
+	}
+	return read_variable(e, place, ret);
+}
+
+static int find_register(void *context, const char *name, int64_t lane, struct values_result *ret)
+{
+	struct evaluation *e = context;
+	struct values_frame f = *e->f->frame;
+	enum values_file file;
+	uint32_t number, words[2] = { 0 };
+	bool is_wide, is_own;
+	int r = 0;
+
+	if (!value_registers_parse(name, &file, &number) || lane >= (int64_t)f.machine->lanes)
+		return -ENOENT;
+	is_own = value_registers_are_of_lanes(file);
+	is_wide = file == VALUES_FILE_PC || file == VALUES_FILE_EXEC || file == VALUES_FILE_VCC;
+	if (lane >= 0 && (!is_own || f.callee))
+		return -ENOENT;
+	if (lane >= 0)
+		f.lane = (uint32_t)lane;
+	if (file == VALUES_FILE_PC) {
+		words[0] = (uint32_t)e->f->address;
+		words[1] = (uint32_t)(e->f->address >> 32);
+	} else {
+		for (uint32_t i = 0; r == 0 && i < 1u + is_wide; i++)
+			r = values_frame_register(&f, file, number + i, &words[i]);
+	}
+	if (r < 0)
+		return r == -ENXIO ? -ENOENT : r;
+	e->inactive |= is_own && !(e->f->request->registers.wave.exec >> f.lane & 1);
+	ret->type = values_type_named(e->f->types, is_wide ? "unsigned long" : "unsigned int");
+	ret->size = is_wide ? 8 : 4;
+	ret->bytes = malloc(ret->size);
+	if (!ret->bytes)
+		return -ENOMEM;
+	memcpy(ret->bytes, words, ret->size);
+	return 0;
+}
+
+/* How much of a result is known. */
+static enum values_state state_of(const struct evaluation *e, const struct values_result *v)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; v->known && i < v->size; i++)
+		n += v->known[i] != 0;
+	if (v->bytes && (!v->known || n == v->size) && (v->size || v->lack == VALUES_OK))
+		return e->inactive ? VALUES_INACTIVE : VALUES_OK;
+	if (n)
+		return VALUES_PARTIAL;
+	return v->lack == VALUES_OK || v->lack == VALUES_PARTIAL ? VALUES_UNAVAILABLE : v->lack;
+}
+
+static void fill_result(struct evaluation *e, const struct values_result *v)
+{
+	struct value_outcome *ret = e->ret;
+	struct rpc_arena *a = e->f->request->arena;
+	auto_out struct out type = { 0 };
+	enum values_state state = state_of(e, v);
+
+	values_type_print(v->type, &type);
+	ret->type = rpc_arena_strdup(a, type.data ? type.data : "");
+	ret->of = v->type;
+	ret->state = (enum rpc_value_state)state;
+	ret->reason = state == VALUES_OK || state == VALUES_INACTIVE ? NULL : e->reason;
+	if (v->cut && state == VALUES_PARTIAL)
+		ret->reason = "it is too large to be read as a whole";
+	if (v->has_address && !ret->location)
+		ret->location = rpc_arena_printf(a, "%s 0x%llx", values_space_name(v->space),
+						 (unsigned long long)v->address);
+}
+
+static int fill_text(struct evaluation *e, const struct values_result *v)
+{
+	struct value_outcome *ret = e->ret;
+	auto_out struct out text = { 0 };
+	struct values_node node = { 0 };
+
+	if (ret->state != RPC_VALUE_STATE_OK && ret->state != RPC_VALUE_STATE_INACTIVE &&
+	    ret->state != RPC_VALUE_STATE_PARTIAL)
+		return 0;
+	if (values_result_node(e->parsed, v, &e->call, &node) < 0)
+		return -ENOMEM;
+	values_node_print(&node, &text);
+	values_node_deinit(&node);
+	ret->value = rpc_arena_strdup(e->f->request->arena, text.data ? text.data : "");
+	e->f->request->cut |= e->call.cut;
+	return 0;
+}
+
+/* Memory that cannot be read is no fault of the expression. */
+static void fill_unreadable(struct evaluation *e)
+{
+	e->ret->state = RPC_VALUE_STATE_UNREADABLE;
+	e->ret->reason = rpc_arena_strdup(e->f->request->arena, e->ret->error.text);
+	e->ret->has_address = true;
+	e->ret->address = e->address;
+	e->f->request->unreadable = true;
+}
+
+int value_evaluate(struct value_frame *f, const struct values_expression *parsed, const char *text,
+		   struct value_outcome *ret)
+{
+	struct evaluation e = { .f = f, .text = text, .parsed = parsed, .ret = ret };
+	const struct values_names names = { .context = &e, .variable = find_variable, .reg = find_register };
+	struct values_result v = { 0 };
+	int r;
+
+	*ret = (struct value_outcome){ .type = "" };
+	values_call_init(&e.call, read_operand, &e);
+	r = values_expression_evaluate(parsed, f->types, &names, &e.call, &v, &ret->error);
+	if (r == 0) {
+		fill_result(&e, &v);
+		r = fill_text(&e, &v);
+	} else if (r == -EINVAL && e.read_failed) {
+		fill_unreadable(&e);
+		r = 0;
+	} else if (r == -EINVAL) {
+		ret->invalid = true;
+		r = 0;
+	}
+	values_result_deinit(&v);
+	return r;
+}
