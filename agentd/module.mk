@@ -1,6 +1,6 @@
 # What all the processes share.
 archives += agentd
-agentd_src := agentd/ipc/link.c agentd/ipc/outbox.c agentd/access.c agentd/cgroup.c agentd/child.c agentd/closers.c agentd/handshake.c agentd/hook.c \
+agentd_src := agentd/ipc/link.c agentd/ipc/outbox.c agentd/access.c agentd/audit.c agentd/cgroup.c agentd/child.c agentd/closers.c agentd/handshake.c agentd/hook.c \
 	agentd/landlock.c agentd/options.c agentd/oracle.c agentd/privileges.c agentd/sandbox.c
 
 include agentd/monitor/module.mk

@@ -2,13 +2,13 @@
 #include "agentd/judge/candidates.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agentd/audit.h"
 #include "agentd/judge/judge.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -99,43 +99,6 @@ int candidates_judge_for_rule(struct judge_watch *m)
 
 /* ------------------------------------------------------------------ answering ---------------- */
 
-static void audit(const struct ipc_start *start, const struct access_peer *peer,
-		  const struct ipc_started *answer)
-{
-	static const char *const verdicts[IPC_VERDICT_COUNT] = {
-		[IPC_VERDICT_OK] = "allowed",
-		[IPC_VERDICT_NO_PROCESS] = "no such process",
-		[IPC_VERDICT_KERNEL_THREAD] = "kernel thread",
-		[IPC_VERDICT_OTHER_USER] = "refused: not the owner",
-		[IPC_VERDICT_NOT_DUMPABLE] = "refused: not dumpable",
-		[IPC_VERDICT_USER_NAMESPACE] = "refused: other user namespace",
-		[IPC_VERDICT_PID_NAMESPACE] = "refused: other pid namespace",
-		[IPC_VERDICT_CAPABILITIES] = "refused: more capabilities than the client",
-		[IPC_VERDICT_OTHER_GROUP] = "refused: other groups",
-		[IPC_VERDICT_KERNEL] = "refused: the kernel would",
-		[IPC_VERDICT_UNKNOWN_PEER] = "refused: the client is not known",
-		[IPC_VERDICT_OWN_PROCESS] = "refused: the agent itself",
-		[IPC_VERDICT_LIMIT] = "refused: limit",
-		[IPC_VERDICT_RESCUE] = "refused: being rescued",
-		[IPC_VERDICT_FAILED] = "failed",
-	};
-	char target[12], uid[12], peer_pid[12];
-	const struct log_field fields[] = { { "OBJECT_PID", target },
-					    { "GPU_AGENT_PEER_UID", uid },
-					    { "GPU_AGENT_PEER_PID", peer_pid },
-					    { "GPU_AGENT_VERDICT", verdicts[answer->verdict] },
-					    { NULL, NULL } };
-
-	if (start->judge && answer->verdict == IPC_VERDICT_OK)
-		return;
-	snprintf(target, sizeof(target), "%u", start->pid);
-	snprintf(uid, sizeof(uid), "%u", peer->uid);
-	snprintf(peer_pid, sizeof(peer_pid), "%d", (int)peer->pid);
-	log_record(LOG_LEVEL_INFO, LOG_MESSAGE_ATTACH, fields,
-		   "attach to %u asked by uid %u (pid %s): %s%s", start->pid, peer->uid, peer_pid,
-		   verdicts[answer->verdict], answer->joined ? ", joins the open session" : "");
-}
-
 static void tell_over(struct judge *j, const struct client *client)
 {
 	const struct ipc_client m = { .type = IPC_CLIENT, .class = IPC_CLASS_OVER, .id = client->id };
@@ -143,15 +106,24 @@ static void tell_over(struct judge *j, const struct client *client)
 	judge_tell_front(j, &m, sizeof(m), -1);
 }
 
+static void audit_refusal(struct judge *j, const struct ipc_start *start, const struct client *client,
+			  enum ipc_verdict verdict, uint64_t now)
+{
+	const struct audit_client who = { .pid = client->peer.pid, .uid = client->peer.uid };
+
+	if (refusals_add(&j->candidates.refusals, client->peer.charge, now))
+		audit_attach(&who, start->pid, verdict, false);
+}
+
+/* Whom it lets in the monitor writes down itself. */
 static void tell(struct judge *j, const struct ipc_start *start, struct client *client,
 		 const struct ipc_started *m, int channel)
 {
 	const bool is_refusal = start->kind == IPC_KIND_SESSION && m->verdict != IPC_VERDICT_OK;
 	const uint64_t now = is_refusal ? clock_now_ns() : 0;
 
-	if (start->kind == IPC_KIND_SESSION &&
-	    (!is_refusal || refusals_add(&j->candidates.refusals, client->peer.charge, now)))
-		audit(start, &client->peer, m);
+	if (is_refusal)
+		audit_refusal(j, start, client, (enum ipc_verdict)m->verdict, now);
 	judge_tell_front(j, m, sizeof(*m), channel);
 	if (is_refusal && clients_refused(client, now))
 		tell_over(j, client);
@@ -331,19 +303,6 @@ static int late_answer(struct oracle *o)
 	return waitpid(o->child, &status, WNOHANG) == o->child ? oracle_answer(status) : oracle_give_up(o);
 }
 
-static void tell_refusals(uid_t uid, uint32_t n, uint32_t seconds)
-{
-	char user[12], count[12];
-	const struct log_field fields[] = { { "GPU_AGENT_PEER_UID", user },
-					    { "GPU_AGENT_COUNT", count },
-					    { NULL, NULL } };
-
-	snprintf(user, sizeof(user), "%lld", uid == ACCESS_NOBODY ? -1LL : (long long)uid);
-	snprintf(count, sizeof(count), "%u", n);
-	log_record(LOG_LEVEL_WARNING, LOG_MESSAGE_REFUSED, fields, "uid %s: %u more attaches refused in %u s", user, n,
-		   seconds);
-}
-
 static struct candidate *find_late(const struct candidates *a)
 {
 	struct candidate *c = a->first;
@@ -361,7 +320,7 @@ uint64_t candidates_deadlines(struct judge *j)
 	while ((late = find_late(&j->candidates)))
 		finish(j, late, late_answer(&late->oracle));
 	ask_for_next(j);
-	earliest = refusals_due(&j->candidates.refusals, clock_now_ns(), false, tell_refusals);
+	earliest = refusals_due(&j->candidates.refusals, clock_now_ns(), false, audit_refusals);
 	for (const struct candidate *c = j->candidates.first; c; c = c->next)
 		if (c->oracle.child)
 			earliest = clock_earlier(earliest, c->oracle.deadline);
@@ -377,7 +336,7 @@ void candidates_cancel(struct judge *j)
 		oracle_give_up(&c->oracle);
 		free_candidate(c);
 	}
-	refusals_due(&j->candidates.refusals, clock_now_ns(), true, tell_refusals);
+	refusals_due(&j->candidates.refusals, clock_now_ns(), true, audit_refusals);
 }
 
 /* ------------------------------------------------------------------ beginning ---------------- */

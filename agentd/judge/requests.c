@@ -6,11 +6,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "agentd/audit.h"
 #include "agentd/judge/judge.h"
 #include "agentd/privileges.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
-#include "base/log.h"
 
 /*
  * Do what a message asks for.
@@ -40,12 +40,7 @@ static const struct request *find_request(const struct request *table, size_t n,
 
 static int lies(const char *what, uint64_t client)
 {
-	char id[20];
-	const struct log_field fields[] = { { "GPU_AGENT_CLIENT", id }, { "GPU_AGENT_REASON", what }, { NULL, NULL } };
-
-	snprintf(id, sizeof(id), "%llu", (unsigned long long)client);
-	log_record(LOG_LEVEL_ERROR, LOG_MESSAGE_FALLEN, fields, "front speaks for a client that it has not (%s): %s", id,
-		   what);
+	audit_lie(what, client);
 	return -EPROTO;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agentd/audit.h"
 #include "agentd/monitor/adapters.h"
 #include "agentd/monitor/stores.h"
 #include "base/cleanup.h"
@@ -66,6 +67,15 @@ static enum ipc_verdict judge_session(struct workers *w, const struct judge_star
 	return quota_allows(w, IPC_KIND_SESSION, &m->client) ? IPC_VERDICT_OK : IPC_VERDICT_LIMIT;
 }
 
+/* That one is judged again is no news. */
+static void audit(const struct judge_start *m, const struct ipc_started *answer)
+{
+	const struct audit_client who = { .pid = m->client.pid, .uid = m->client.uid };
+
+	if (!m->start.judge)
+		audit_attach(&who, m->start.pid, IPC_VERDICT_OK, answer->joined);
+}
+
 static void start_session(struct workers *w, const struct judge_start *m, int *take_pidfd, struct ipc_started *ret,
 			  int *ret_channel)
 {
@@ -91,6 +101,7 @@ static void start_session(struct workers *w, const struct judge_start *m, int *t
 		k->target_uid = m->target.uid;
 	ret->worker = k->id;
 	ret->session = k->session;
+	audit(m, ret);
 }
 
 /* A look without a session, the store, or an adapter. */

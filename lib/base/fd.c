@@ -138,13 +138,17 @@ static ssize_t recv_rights(int sock, void *data, size_t size, int *ret_fds, size
 			      .msg_control = control.buf,
 			      .msg_controllen = CMSG_SPACE(sizeof(int) * max) };
 	size_t n_fds = 0;
+	unsigned resets = 0;
 	ssize_t n;
 
 	*ret_n_fds = 0;
 	do
 		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
-	/* A peer that left without reading everything is as gone as one that did. */
+	while (n < 0 && (errno == EINTR || (errno == ECONNRESET && !resets++)));
+	/*
+	 * A peer that left without reading everything is as gone as one that did.  The kernel says so
+	 * once, and before it gives what the peer sent last.
+	 */
 	if (n < 0 && errno == ECONNRESET)
 		n = msg.msg_controllen = 0;
 	if (n < 0)

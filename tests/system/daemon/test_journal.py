@@ -64,13 +64,17 @@ class Journal:
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.sock.bind("/run/systemd/journal/socket")
         os.chmod("/run/systemd/journal/socket", 0o666)
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         self.sock.setblocking(False)
         self.records = []
 
     def drain(self):
         with contextlib.suppress(BlockingIOError):
             while True:
-                self.records.append(parse(self.sock.recv(1 << 17)))
+                text, aside, _, _ = self.sock.recvmsg(1 << 17, socket.CMSG_SPACE(12))
+                # As journald does it: who writes cannot choose this one.
+                pid, = struct.unpack_from("i", aside[0][2])
+                self.records.append({**parse(text), "_PID": str(pid)})
         return self.records
 
     def wait(self, kind, behind=0, **fields):
@@ -102,7 +106,7 @@ def journaled(rules=""):
 
 def check(record):
     """Nothing that the manual does not promise."""
-    allowed = promised()[record["MESSAGE_ID"]] | COMMON | {"OBJECT_PID"}
+    allowed = promised()[record["MESSAGE_ID"]] | COMMON | {"OBJECT_PID", "_PID"}
     if record["MESSAGE_ID"] == IDS["HOOK"]:
         allowed |= {n for n in record if n.startswith("GPU_AGENT_")}
     assert COMMON <= set(record) and record["PRIORITY"] in "3456" and "\n" not in record["MESSAGE"], record
@@ -153,8 +157,12 @@ def test_who_does_what_is_recorded():
         s.app = s.start_app(WAVES)
         me = {"GPU_AGENT_PEER_UID": 0, "GPU_AGENT_PEER_PID": os.getpid()}
         session = s.attach()
-        got = journal.wait("ATTACH", OBJECT_PID=s.app.pid, GPU_AGENT_VERDICT="allowed", **me)
+        got = journal.wait("ATTACH", OBJECT_PID=s.app.pid, GPU_AGENT_VERDICT="allowed", _PID=s.agentd.pid, **me)
         assert got["SYSLOG_IDENTIFIER"] == "gpu-agentd" and got["PRIORITY"] == "6", got
+        joined = s.connect()
+        s.attach(rpc=joined)
+        wait_until(lambda: sum("joins the open session" in r["MESSAGE"] for r in journal.drain()) == 1, "one has joined")
+        joined.close()
         s.rpc.call("gpu.suspend", session=session)
         got = journal.wait("CONTROL", OBJECT_PID=s.app.pid, GPU_AGENT_METHOD="gpu.suspend", GPU_AGENT_SESSION=session, **me)
         assert got["SYSLOG_IDENTIFIER"] == "gpu-agent-front", got

@@ -284,6 +284,26 @@ static void truncated_messages_leak_no_descriptor(void)
 	close(pair[1]);
 }
 
+/* A peer that leaves without reading everything has said what it has said. */
+static void last_words_of_a_hasty_peer_arrive(void)
+{
+	int pair[2], fds[FD_MESSAGE_MAX];
+	size_t n_fds;
+	char got[8];
+
+	for (int foreign = 0; foreign < 2; foreign++) {
+		TEST_EQ_FATAL(fd_socketpair(SOCK_NONBLOCK, pair), 0);
+		TEST_EQ(fd_send(pair[1], "unread", 6, NULL, 0), 6);
+		TEST_EQ(fd_send(pair[0], "first", 5, NULL, 0), 5);
+		TEST_EQ(fd_send(pair[0], "last", 4, NULL, 0), 4);
+		close(pair[0]);
+		for (int i = 0; i < 3; i++)
+			TEST_ROW_EQ(i, (foreign ? fd_recv_foreign : fd_recv)(pair[1], got, sizeof(got), fds, &n_fds),
+				    i == 0 ? 5 : i == 1 ? 4 : 0);
+		close(pair[1]);
+	}
+}
+
 /* What lies where the descriptors of an earlier message were is no part of the end. */
 static void lost_peers_bring_no_descriptor(void)
 {
@@ -572,7 +592,8 @@ TEST_SUITE(base, TEST(auxiliary_vectors_are_searched), TEST(foreign_descriptors_
 	   TEST(out_json_strings_are_always_valid), TEST(numbers_are_parsed_strictly),
 	   TEST(durations_have_units), TEST(sizes_and_ages_have_units), TEST(copies_never_split_a_character),
 	   TEST(text_is_made_printable),
-	   TEST(truncated_messages_leak_no_descriptor), TEST(lost_peers_bring_no_descriptor),
+	   TEST(truncated_messages_leak_no_descriptor),
+	   TEST(last_words_of_a_hasty_peer_arrive), TEST(lost_peers_bring_no_descriptor),
 	   TEST(descriptors_without_room_are_told), TEST(memfds_must_be_sealed),
 	   TEST(files_have_a_size_limit), TEST(options_are_read_from_tables),
 	   TEST(deadlines_round_up),

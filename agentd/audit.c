@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/audit.h"
+
+#include <stdio.h>
+
+#include "agentd/access.h"
+#include "base/log.h"
+
+static const char *const verdicts[IPC_VERDICT_COUNT] = {
+	[IPC_VERDICT_OK] = "allowed",
+	[IPC_VERDICT_NO_PROCESS] = "no such process",
+	[IPC_VERDICT_KERNEL_THREAD] = "kernel thread",
+	[IPC_VERDICT_OTHER_USER] = "refused: not the owner",
+	[IPC_VERDICT_NOT_DUMPABLE] = "refused: not dumpable",
+	[IPC_VERDICT_USER_NAMESPACE] = "refused: other user namespace",
+	[IPC_VERDICT_PID_NAMESPACE] = "refused: other pid namespace",
+	[IPC_VERDICT_CAPABILITIES] = "refused: more capabilities than the client",
+	[IPC_VERDICT_OTHER_GROUP] = "refused: other groups",
+	[IPC_VERDICT_KERNEL] = "refused: the kernel would",
+	[IPC_VERDICT_UNKNOWN_PEER] = "refused: the client is not known",
+	[IPC_VERDICT_OWN_PROCESS] = "refused: the agent itself",
+	[IPC_VERDICT_LIMIT] = "refused: limit",
+	[IPC_VERDICT_RESCUE] = "refused: being rescued",
+	[IPC_VERDICT_FAILED] = "failed",
+};
+
+/* Room for any number of 32 bits. */
+struct number {
+	char text[12];
+};
+
+static struct number number_of(long long value)
+{
+	struct number n;
+
+	snprintf(n.text, sizeof(n.text), "%lld", value);
+	return n;
+}
+
+static struct number user_of(uid_t uid)
+{
+	return number_of(uid == ACCESS_NOBODY ? -1 : (long long)uid);
+}
+
+void audit_attach(const struct audit_client *client, uint32_t pid, enum ipc_verdict verdict, bool joined)
+{
+	const struct number target = number_of(pid), uid = number_of(client->uid), peer = number_of(client->pid);
+	const struct log_field fields[] = { { "OBJECT_PID", target.text },
+					    { "GPU_AGENT_PEER_UID", uid.text },
+					    { "GPU_AGENT_PEER_PID", peer.text },
+					    { "GPU_AGENT_VERDICT", verdicts[verdict] },
+					    { NULL, NULL } };
+
+	log_record(LOG_LEVEL_INFO, LOG_MESSAGE_ATTACH, fields, "attach to %s asked by uid %s (pid %s): %s%s", target.text,
+		   uid.text, peer.text, verdicts[verdict], joined ? ", joins the open session" : "");
+}
+
+void audit_refusals(uid_t uid, uint32_t n, uint32_t seconds)
+{
+	const struct number user = user_of(uid), count = number_of(n);
+	const struct log_field fields[] = { { "GPU_AGENT_PEER_UID", user.text },
+					    { "GPU_AGENT_COUNT", count.text },
+					    { NULL, NULL } };
+
+	log_record(LOG_LEVEL_WARNING, LOG_MESSAGE_REFUSED, fields, "uid %s: %s more attaches refused in %u s", user.text,
+		   count.text, seconds);
+}
+
+void audit_lie(const char *what, uint64_t client)
+{
+	char id[24];
+	const struct log_field fields[] = { { "GPU_AGENT_CLIENT", id }, { "GPU_AGENT_REASON", what }, { NULL, NULL } };
+
+	snprintf(id, sizeof(id), "%llu", (unsigned long long)client);
+	log_record(LOG_LEVEL_ERROR, LOG_MESSAGE_FALLEN, fields, "front speaks for a client that it has not (%s): %s", what,
+		   id);
+}
