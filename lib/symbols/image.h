@@ -10,8 +10,8 @@
  * behind its instruction, pass an address inside that instruction.
  *
  * The bytes may be hostile.  They are copied; nothing outside that copy is ever opened or read, and
- * the work for debug information is limited (the limits in debug_info.c): when a limit is hit,
- * answers get poorer, never wrong.
+ * the work for debug information is limited for each question (debug/budget.h): when a limit is hit,
+ * answers get poorer, never wrong.  How many questions there were does not matter.
  *
  * Context: one thread at a time; lookups fill caches inside the image.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "symbols/line_table.h"
+#include "symbols/debug/line_table.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "symbols/relocate.h"
+#include "symbols/debug/relocate.h"
 
 #include <stdbool.h>
 #include <string.h>

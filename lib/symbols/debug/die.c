@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "symbols/die.h"
+#include "symbols/debug/die.h"
 
 #include <dwarf.h>
 #include <limits.h>

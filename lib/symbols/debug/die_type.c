@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "symbols/die_type.h"
+#include "symbols/debug/die_type.h"
 
 #include <dwarf.h>
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "base/out.h"
 #include "base/str.h"
-#include "symbols/die.h"
+#include "symbols/debug/die.h"
 
 /* Most types behind each other: a hostile chain leads back into itself. */
 #define CHAIN_MAX 64u
