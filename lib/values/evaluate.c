@@ -125,7 +125,8 @@ static void place_number(const struct evaluation *e, const struct item *i, struc
 		if (class_to_space(e->scene->address_class, &p->space))
 			return;
 		p->reason = "its memory is of a kind that is not known";
-	} else if (!i->spaced && i->origin != ORIGIN_REGISTER) {
+	} else if (i->origin == ORIGIN_ADDRESS || (e->llvm && !i->spaced && i->origin == ORIGIN_NONE)) {
+		/* Without LLVM's operations, a number is a value whose DW_OP_stack_value was left out. */
 		return;
 	} else if (i->spaced && i->origin == ORIGIN_REGISTER) {
 		p->kind = VALUES_PIECE_REGISTER;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 import subprocess
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
@@ -84,12 +85,22 @@ class File:
             die = origin
         return None
 
+    @functools.cached_property
     def functions(self) -> List[Die]:
-        return [c for u in self.units for c in u.children if c.tag == "DW_TAG_subprogram" and self.ranges(c)]
+        """Those with code, of all namespaces and classes."""
+        found: List[Die] = []
+        todo = list(self.units)
+        while todo:
+            for c in todo.pop().children:
+                if c.tag == "DW_TAG_subprogram" and self.ranges(c):
+                    found.append(c)
+                elif c.tag in ("DW_TAG_namespace", "DW_TAG_class_type", "DW_TAG_structure_type"):
+                    todo.append(c)
+        return found
 
     def chain(self, pc: int) -> List[Die]:
         """Function and what is in it around the address, outermost first."""
-        for function in self.functions():
+        for function in self.functions:
             if self.covers(function, pc):
                 found = [function]
                 while True:
