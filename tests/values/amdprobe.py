@@ -15,7 +15,7 @@ import dwarftext
 from harness import BIN
 
 MASK = (1 << 64) - 1
-FILES = {"s": 0, "v": 1, "a": 2}                       # enum values_file
+FILES = {"s": 0, "v": 1, "a": 2, "exec": 4, "vcc": 5}   # enum values_file
 SPACES = {"global": 0, "private": 1, "shared": 2}      # enum values_space
 # GPU, its version as the driver tells it, lanes, whether s33 counts bytes of the wave, options of a compiler.
 Gpu = Tuple[str, int, int, bool, Tuple[str, ...]]
@@ -29,7 +29,7 @@ def mix(x: int) -> int:
 
 
 def register(letter: str, number: int, lane: int) -> int:
-    by_lane = 0 if letter == "s" else lane + 1
+    by_lane = lane + 1 if letter in "va" else 0
     return mix(FILES[letter] << 48 | by_lane << 32 | number) & 0xffffffff
 
 

@@ -150,7 +150,7 @@ class Wave:
     lanes: int
     lane: int
     scaled: bool
-    register: Callable[[str, int, int], int]        # file, number, lane
+    register: Callable[[str, int, int], int]        # file ("s", "v", "a", "exec", "vcc"), number, lane
     memory: Callable[[str, int, int, int], bytes]   # space, address, size, lane
 
 
@@ -166,9 +166,14 @@ def register_of(name: str, wave: Wave) -> Tuple[str, int]:
     found = re.fullmatch(r"(SGPR|VGPR|AGPR)(\d+)", name)
     if found:
         return {"SGPR": "s", "VGPR": "v", "AGPR": "a"}[found[1]], int(found[2])
+    if name in ("EXEC", "EXEC_LO", "VCC", "VCC_LO"):
+        return name.split("_")[0].lower(), 0
     if not name.startswith("0x"):
         raise Unclear(name)
     n = int(name, 16)
+    for first, letter in ((1, "exec"), (512, "vcc")) if wave.lanes == 32 else ((17, "exec"), (768, "vcc")):
+        if n == first:
+            return letter, 0
     rows = (1536, 2048) if wave.lanes == 32 else (2560, 3072)
     for first, letter in ((32, "s"), (rows[0], "v"), (rows[1], "a")):
         if first <= n < first + (64 if letter == "s" else 256):
@@ -178,9 +183,14 @@ def register_of(name: str, wave: Wave) -> Tuple[str, int]:
     raise Unclear(name)
 
 
+def width(name: str, wave: Wave) -> int:
+    """Bytes of a register: those with a bit for each lane may have eight."""
+    return wave.lanes // 8 if register_of(name, wave)[0] in ("exec", "vcc") else 4
+
+
 def content(name: str, wave: Wave) -> int:
     letter, n = register_of(name, wave)
-    return wave.register(letter, n, wave.lane)
+    return sum(wave.register(letter, n + i, wave.lane) << 32 * i for i in range(width(name, wave) // 4))
 
 
 def cut(value: int, size: int) -> bytes:
@@ -197,8 +207,8 @@ def calculate(ops: List[str], wave: Wave, file: File, unit: Die) -> int:
             stack.append(int(word[9:]))
         elif re.fullmatch(r"DW_OP_const(u|s|\d[us])", word):
             stack.append(int(rest[0].lstrip("+"), 0) & MASK)
-        elif word == "DW_OP_bregx":
-            found = re.fullmatch(r"DW_OP_bregx (\S+?) ?([+-]\d+)", op)
+        elif word.startswith("DW_OP_breg"):
+            found = re.fullmatch(r"DW_OP_breg(?:x|\d+) (\S+?) ?([+-]\d+)", op)
             assert found, op
             stack.append(content(found[1], wave) + int(found[2]) & MASK)
         elif word == "DW_OP_plus_uconst":
@@ -260,8 +270,9 @@ def one_place(ops: List[str], size: int, wave: Wave, file: File, chain: List[Die
     if first.startswith("DW_OP_implicit_value"):
         data = bytes(int(b, 16) for b in first.split(" ")[2:])
         return (list(data) + [None] * size)[:size]
-    if first.startswith("DW_OP_regx") and len(ops) == 1:
-        return (list(cut(content(first.split(" ")[1], wave), 4)) + [None] * size)[:size]
+    if re.match(r"DW_OP_reg(x|\d+) ", first) and len(ops) == 1:
+        name = first.split(" ")[1]
+        return (list(cut(content(name, wave), width(name, wave))) + [None] * size)[:size]
     is_value = ops[-1] == "DW_OP_stack_value"
     if is_value:
         ops = ops[:-1]
@@ -270,9 +281,9 @@ def one_place(ops: List[str], size: int, wave: Wave, file: File, chain: List[Die
         ops = ops[:-3]
     if not is_value and not tailed:
         raise Unclear(str(ops))
-    bare = re.fullmatch(r"DW_OP_bregx (\S+?) ?\+0", ops[0]) if len(ops) == 1 else None
+    bare = re.fullmatch(r"DW_OP_breg(?:x|\d+) (\S+?) ?\+0", ops[0]) if len(ops) == 1 else None
     if bare and register_of(bare[1], wave) not in (("s", 32), ("s", 33)):
-        return (list(cut(content(bare[1], wave), 4)) + [None] * size)[:size]
+        return (list(cut(content(bare[1], wave), width(bare[1], wave))) + [None] * size)[:size]
     if not is_value:
         raise Unclear(str(ops))
     return (list(cut(calculate(ops, wave, file, chain[0]), 8)) + [None] * size)[:size]
