@@ -34,7 +34,7 @@ int group_rows_of_snapshot(struct rpc_arena *a, const struct rpc_gpu_snapshot_re
 
 /* ------------------------------------------------------------------ two snapshots ------------ */
 
-/* Orders groups by their example: a wave is in one group of a snapshot. */
+/* Orders groups by their example: a wave, or a lane of it, is in one group of a snapshot. */
 static int compare_examples(const void *x, const void *y)
 {
 	const struct rpc_group *a = *(const struct rpc_group *const *)x;
@@ -47,7 +47,11 @@ static int compare_examples(const void *x, const void *y)
 		return r->queue_id < q->queue_id ? -1 : 1;
 	if (r->unit != q->unit)
 		return r->unit < q->unit ? -1 : 1;
-	return r->index < q->index ? -1 : r->index > q->index;
+	if (r->index != q->index)
+		return r->index < q->index ? -1 : 1;
+	if (a->has_lane != b->has_lane)
+		return a->has_lane ? 1 : -1;
+	return a->has_lane && a->lane != b->lane ? (a->lane < b->lane ? -1 : 1) : 0;
 }
 
 static const struct rpc_group **sort_by_example(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s)

@@ -244,7 +244,8 @@ void core_cuda_warp_of(const struct core_cuda *c, const struct cudacore_warp *ro
 	find_lanes(c, ret);
 }
 
-static void fill_wave(const struct core_cuda *c, const struct cudacore_warp *row, struct wave *ret)
+static void fill_wave(const struct core_cuda *c, const struct cudacore_warp *row,
+		      struct cuda_parts *parts, struct wave *ret)
 {
 	const struct cudacore_grid *g;
 	const struct cudacore_lane *l;
@@ -262,6 +263,7 @@ static void fill_wave(const struct core_cuda *c, const struct cudacore_warp *row
 	if (g && l)
 		cuda_warp_add_number(w.view.n_lanes, core_cuda_dim(g->block_dim), speaker,
 				     core_cuda_dim(l->thread), ret);
+	cuda_warp_add_parts(&w.view, speaker, parts, ret);
 }
 
 /* Slots of a multiprocessor; what is in none of them, or in one that is taken, is left out. */
@@ -305,8 +307,8 @@ static void add_sm(struct core_cuda_waves *ret, const struct core_cuda *c,
 		for (uint32_t i = first; head && i < CORE_CUDA_SLOTS; i++) {
 			if (!slots[i] || !same_block(c, head, slots[i]))
 				continue;
-			fill_wave(c, slots[i], &ret->waves[ret->n]);
-			ret->waves[ret->n].leader = leader;
+			fill_wave(c, slots[i], &ret->parts, &ret->waves[ret->n]);
+			wave_set_leader(&ret->waves[ret->n], leader);
 			ret->warps[ret->n++] = slots[i];
 			slots[i] = NULL;
 		}
@@ -319,7 +321,8 @@ int core_cuda_make_waves(const struct core_cuda *c, struct rpc_arena *a,
 	uint32_t n = c->core.n[CUDACORE_WARPS];
 
 	*ret = (struct core_cuda_waves){ .waves = rpc_arena_array(a, n, sizeof(*ret->waves)),
-					 .warps = rpc_arena_array(a, n, sizeof(*ret->warps)) };
+					 .warps = rpc_arena_array(a, n, sizeof(*ret->warps)),
+					 .parts = { .arena = a } };
 	if (!ret->waves || !ret->warps)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < c->core.n[CUDACORE_SMS]; i++)
@@ -423,9 +426,9 @@ static int core_waves(struct target *t, const struct target_waves_from *from, st
 {
 	struct core_cuda *c = core_cuda_of(t);
 	struct core_cuda_waves w;
-	const char *unknown;
+	const char *unknown, *cut;
 
-	*ret = (struct target_waves){ .missing = rpc_arena_array(a, 3, sizeof(*ret->missing)) };
+	*ret = (struct target_waves){ .missing = rpc_arena_array(a, 4, sizeof(*ret->missing)) };
 	if (!ret->missing || core_cuda_make_waves(c, a, &w) < 0 || find_exited(c, a, ret) < 0)
 		return agent_err_no_memory(err, "read the core");
 	ret->waves = w.waves;
@@ -442,6 +445,9 @@ static int core_waves(struct target *t, const struct target_waves_from *from, st
 	unknown = unknown_grids(c, &w, a);
 	if (unknown)
 		ret->missing[ret->n_missing++] = unknown;
+	cut = cuda_parts_missing(&w.parts);
+	if (cut)
+		ret->missing[ret->n_missing++] = cut;
 	return rpc_arena_error(a) ? agent_err_no_memory(err, "read the core") : 0;
 }
 

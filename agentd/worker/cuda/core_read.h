@@ -58,6 +58,7 @@ struct core_cuda_waves {
 	const struct cudacore_warp **warps; /**< Which warp each is. */
 	size_t n;
 	uint32_t left_out;
+	struct cuda_parts parts;
 };
 
 /* core_read.c */

@@ -197,12 +197,21 @@ void cuda_warp_of(const struct cuda_device *d, uint32_t sm, uint32_t warp, struc
  * Ask for the exception of each lane: a batched answer has one for all lanes of a warp, whichever
  * lane caused it.  This costs a call, if all lanes have one.
  * @param lanes  Where the exceptions lie from then on.
+ * @return false: the driver does not say.  Of lanes at different places the first that executes
+ *         then stands for those that raised it.
  */
-void cuda_warp_ask_exceptions(struct target_cuda *c, struct cuda_warp *w,
+bool cuda_warp_ask_exceptions(struct target_cuda *c, struct cuda_warp *w,
 			      struct cudbgshim_lanes *lanes);
-/** Describe one warp as a wave; leader is left alone.  @param g  NULL: its grid is not known. */
-void cuda_fill_wave(struct target_cuda *c, const struct cuda_device *d, uint32_t sm, uint32_t warp,
-		    const struct cudbgshim_grid *g, struct wave *ret);
+/**
+ * Describe one warp as a wave, and its parts if its lanes are at different places; without leaders.
+ * @param g      NULL: its grid is not known.
+ * @param until  Monotonic, in ns: the driver is not asked for exceptions of lanes after that.
+ * @return false: the lanes are at different places, and which of them raised the exception of the
+ *         warp is not known: see cuda_warp_ask_exceptions().
+ */
+bool cuda_fill_wave(struct target_cuda *c, const struct cuda_device *d, uint32_t sm, uint32_t warp,
+		    const struct cudbgshim_grid *g, uint64_t until, struct cuda_parts *parts,
+		    struct wave *ret);
 /**
  * @return of the warps @p left of a multiprocessor, as bits, those in the block of the first one.
  */

@@ -10,22 +10,31 @@
 
 /* ------------------------------------------------------------------ finding it --------------- */
 
-static void fill_wave(struct target_cuda *c, const struct cuda_device *d, uint32_t sm,
-		      uint32_t warp, struct wave *ret)
+/* One stop, for one warp. */
+struct one {
+	struct cuda_device *d;
+	struct cuda_parts parts;
+	struct wave wave;
+	uint64_t began_ns, deadline_ns;
+};
+
+static void fill_wave(struct target_cuda *c, uint32_t sm, uint32_t warp, struct one *o)
 {
+	const struct cuda_device *d = o->d;
 	size_t at = cudbgshim_state_index(d->state, sm, warp);
 	struct cudbgshim_grid g;
 	bool known =
 		cudbgshim_get_grid(c->shim, d->d.gpu_id, d->state->warps[at].grid_id, &g) == 0;
 
-	cuda_fill_wave(c, d, sm, warp, known ? &g : NULL, ret);
+	/* Where lanes are missing, the registers say so. */
+	(void)cuda_fill_wave(c, d, sm, warp, known ? &g : NULL, o->deadline_ns, &o->parts,
+			     &o->wave);
 }
 
 /* Search for a warp by what it works on, wherever that is. */
-static bool search(struct target_cuda *c, const struct cuda_device *d,
-		   const struct rpc_wave_name *n, struct wave *ret)
+static bool search(struct target_cuda *c, const struct rpc_wave_name *n, struct one *o)
 {
-	const struct cudbgshim_state *s = d->state;
+	const struct cudbgshim_state *s = o->d->state;
 
 	for (uint32_t sm = 0; sm < s->n_sms; sm++)
 		for (uint64_t left = s->valid_warps[sm]; left; left &= left - 1) {
@@ -36,8 +45,8 @@ static bool search(struct target_cuda *c, const struct cuda_device *d,
 			if (w->grid_id != n->dispatch ||
 			    memcmp(n->workgroup, &w->block, sizeof(w->block)) != 0)
 				continue;
-			fill_wave(c, d, sm, warp, ret);
-			if (wave_is_named(ret, n))
+			fill_wave(c, sm, warp, o);
+			if (wave_is_named(&o->wave, n))
 				return true;
 		}
 	return false;
@@ -50,20 +59,20 @@ static int no_such_wave(const struct rpc_wave_name *n, struct agent_err *err)
 			     "queue %u, unit %u has no such wave now", n->queue_id, n->unit);
 }
 
-static int find_wave(struct target_cuda *c, struct cuda_device *d, const struct rpc_wave_name *n,
-		     struct wave *ret, struct agent_err *err)
+static int find_wave(struct target_cuda *c, const struct rpc_wave_name *n, struct one *o,
+		     struct agent_err *err)
 {
-	const struct cudbgshim_state *s = d->state;
+	const struct cudbgshim_state *s = o->d->state;
 
 	if (wave_name_check(n, "params.wave", err) < 0)
 		return -EINVAL;
 	if (wave_name_lasts(n))
-		return search(c, d, n, ret) ? 0 : no_such_wave(n, err);
+		return search(c, n, o) ? 0 : no_such_wave(n, err);
 	if (n->unit >= s->n_sms || n->index >= s->n_warps ||
 	    !(s->valid_warps[n->unit] >> n->index & 1))
 		return no_such_wave(n, err);
-	fill_wave(c, d, n->unit, n->index, ret);
-	return wave_is_named(ret, n) ? 0 : no_such_wave(n, err);
+	fill_wave(c, n->unit, n->index, o);
+	return wave_is_named(&o->wave, n) ? 0 : no_such_wave(n, err);
 }
 
 /* ------------------------------------------------------------------ registers ---------------- */
@@ -137,7 +146,7 @@ int cuda_registers_read(struct target_cuda *c, struct cuda_device *d, uint32_t s
 	};
 
 	cuda_warp_of(d, sm, warp, &w);
-	cuda_warp_ask_exceptions(c, &w, &lanes);
+	from.no_lanes = !cuda_warp_ask_exceptions(c, &w, &lanes);
 	from.is_counted = cuda_warp_resources(c, &l.at, &resources);
 	from.n[CUDA_WORDS_REGISTERS] = resources.n_registers;
 	from.shared_bytes = resources.shared_size;
@@ -151,20 +160,16 @@ int cuda_registers_read(struct target_cuda *c, struct cuda_device *d, uint32_t s
 
 /* ------------------------------------------------------------------ one stop ----------------- */
 
-struct one {
-	struct cuda_device *d;
-	struct wave wave;
-	uint64_t began_ns, deadline_ns;
-};
-
 static int one_begin(struct target_cuda *c, const struct target_waves_from *from,
-		     const struct rpc_wave_name *name, struct one *o, struct agent_err *err)
+		     const struct rpc_wave_name *name, struct rpc_arena *a, struct one *o,
+		     struct agent_err *err)
 {
 	int r;
 
 	if (!c->shim)
 		return no_such_wave(name, err);
 	o->d = &c->devices[from->queues[0].gpu_id];
+	o->parts.arena = a;
 	o->began_ns = clock_now_ns();
 	o->deadline_ns = o->began_ns + (uint64_t)from->max_stop_ms * 1000000;
 	r = cuda_stop(c, cuda_devices_of(from), err);
@@ -172,7 +177,7 @@ static int one_begin(struct target_cuda *c, const struct target_waves_from *from
 		return r;
 	r = cuda_read_state(c, o->d);
 	r = r < 0 ? cuda_error(c, r, "read the state", err) :
-		    find_wave(c, o->d, name, &o->wave, err);
+		    find_wave(c, name, o, err);
 	if (r == 0 && clock_now_ns() >= o->deadline_ns)
 		r = agent_err_set(err, RPC_ERROR_TIMEOUT, ETIMEDOUT, "read the state",
 				  "allow a longer stop: max_stop_ms",
@@ -188,7 +193,7 @@ int cuda_registers(struct target *t, const struct target_waves_from *from,
 {
 	struct target_cuda *c = cuda_of(t);
 	struct one o = { 0 };
-	int r = one_begin(c, from, what->wave, &o, err), go;
+	int r = one_begin(c, from, what->wave, a, &o, err), go;
 
 	*ret_stopped_us = o.began_ns ? (clock_now_ns() - o.began_ns) / 1000 : 0;
 	if (r < 0)
@@ -313,7 +318,7 @@ int cuda_wave_memory(struct target *t, const struct target_waves_from *from,
 	struct one o = { 0 };
 	struct cudbgshim_place at;
 	ssize_t n;
-	int r = one_begin(c, from, what->wave, &o, err), go;
+	int r = one_begin(c, from, what->wave, a, &o, err), go;
 
 	if (r < 0)
 		return r;

@@ -63,6 +63,108 @@ void cuda_warp_fill_wave(const struct cuda_warp *w, uint32_t speaker, struct wav
 	}
 }
 
+/* ------------------------------------------------------------------ parts -------------------- */
+
+bool cuda_warp_is_apart(const struct cuda_warp *w)
+{
+	uint64_t pc = w->pcs[cuda_warp_first_lane(w)];
+
+	for (uint32_t left = w->lanes; left; left &= left - 1)
+		if (w->pcs[first_of(left)] != pc)
+			return true;
+	return false;
+}
+
+/* @return the lanes that are where one is, and execute if it does. */
+static uint32_t lanes_with(const struct cuda_warp *w, uint32_t lane)
+{
+	uint32_t active = w->whole->active_lanes, found = 0;
+
+	for (uint32_t left = w->lanes; left; left &= left - 1) {
+		uint32_t other = first_of(left);
+
+		if (w->pcs[other] == w->pcs[lane] && (active >> other & 1) == (active >> lane & 1))
+			found |= UINT32_C(1) << other;
+	}
+	return found;
+}
+
+static uint32_t lane_of_part(const struct cuda_warp *w, uint32_t lanes)
+{
+	for (uint32_t left = lanes; left; left &= left - 1)
+		if (w->exceptions[first_of(left)])
+			return first_of(left);
+	return first_of(lanes);
+}
+
+/* What the lanes of a part did is told of them, and what stopped the warp of those that execute. */
+static void fill_part(const struct cuda_warp *w, uint32_t lanes, const struct wave *wave,
+		      struct wave *ret)
+{
+	uint32_t lane = lane_of_part(w, lanes);
+	const struct cuda_exception *e = cuda_exception(w->exceptions[lane]);
+
+	*ret = *wave;
+	ret->pc = w->pcs[lane];
+	ret->lane = (uint8_t)lane;
+	ret->exec = lanes;
+	ret->lanes = (uint8_t)__builtin_popcount(lanes);
+	ret->is_part = true;
+	ret->waits = !(w->whole->active_lanes & lanes);
+	if (e) {
+		ret->reasons = e->reason;
+		ret->exception = e->text;
+	} else if (wave->exception || ret->waits) {
+		ret->reasons = 0;
+		ret->exception = NULL;
+	}
+}
+
+void cuda_warp_add_parts(const struct cuda_warp *w, uint32_t speaker, struct cuda_parts *p,
+			 struct wave *ret)
+{
+	uint32_t masks[CUDBGSHIM_MAX_LANES], n = 0;
+	struct wave_parts *parts;
+
+	if (!cuda_warp_is_apart(w))
+		return;
+	masks[n++] = lanes_with(w, speaker);
+	for (uint32_t left = w->lanes & ~masks[0]; left; left &= ~masks[n++])
+		masks[n] = lanes_with(w, first_of(left));
+	if (n > WAVES_PARTS_MAX - p->n) {
+		p->left_out++;
+		return;
+	}
+	parts = rpc_arena_array(p->arena, 1, sizeof(*parts));
+	if (parts)
+		parts->list = rpc_arena_array(p->arena, n, sizeof(*parts->list));
+	if (!parts || !parts->list)
+		return;
+	for (; parts->n < n; parts->n++)
+		fill_part(w, masks[parts->n], ret, &parts->list[parts->n]);
+	/* The address of the exception may be another one than where the lanes are by now. */
+	parts->list[0].pc = ret->pc;
+	parts->list[0].lane = (uint8_t)speaker;
+	for (uint32_t i = 0; i < n; i++)
+		parts->list[i].parts = parts;
+	ret->parts = parts;
+	p->n += n;
+}
+
+const char *cuda_parts_missing(const struct cuda_parts *p)
+{
+	if (!p->left_out)
+		return NULL;
+	return rpc_arena_printf(p->arena,
+				"parts of waves: more than %u, so %u %s told as if all of %s "
+				"lanes were at one place",
+				WAVES_PARTS_MAX, p->left_out,
+				p->left_out == 1 ? "wave is" : "waves are",
+				p->left_out == 1 ? "its" : "their");
+}
+
+/* ------------------------------------------------------------------ numbers ------------------ */
+
 void cuda_warp_add_number(uint32_t n_lanes, struct cudbgshim_dim3 block_dim, uint32_t lane,
 			  struct cudbgshim_dim3 thread, struct wave *ret)
 {

@@ -40,6 +40,25 @@ bool cuda_warp_shows(const struct cuda_warp *w, uint32_t code);
  * @param speaker  The lane whose exception and pc are the wave's.
  */
 void cuda_warp_fill_wave(const struct cuda_warp *w, uint32_t speaker, struct wave *ret);
+/** @return whether lanes are at different places. */
+bool cuda_warp_is_apart(const struct cuda_warp *w);
+
+/** What is made of warps whose lanes are at different places, of one capture. */
+struct cuda_parts {
+	struct rpc_arena *arena;
+	uint32_t n; /**< Parts so far; at most WAVES_PARTS_MAX. */
+	uint32_t left_out; /**< Warps that are told as whole, as there were too many parts. */
+};
+
+/**
+ * Add the parts of a warp to a wave that is filled in otherwise: lanes at one pc, all of which are
+ * active or none.  The exception of a part is that of its first lane that has one.
+ * @param speaker  As for cuda_warp_fill_wave(): its part is the first.
+ */
+void cuda_warp_add_parts(const struct cuda_warp *w, uint32_t speaker, struct cuda_parts *p,
+			 struct wave *ret);
+/** @return what is missing because of the bound, in the arena; NULL for nothing. */
+const char *cuda_parts_missing(const struct cuda_parts *p);
 /** Add the warp's number in its block.  @param thread  Where in the block @p lane is. */
 void cuda_warp_add_number(uint32_t n_lanes, struct cudbgshim_dim3 block_dim, uint32_t lane,
 			  struct cudbgshim_dim3 thread, struct wave *ret);
@@ -63,6 +82,7 @@ struct cuda_registers_source {
 	uint32_t n[CUDA_WORDS_CC];	   /**< How many there should be. */
 	bool is_counted; /**< The kernel uses so many registers; else that is what the chip has. */
 	uint32_t shared_bytes;
+	bool no_lanes; /**< Which lanes raised the exception of the warp is not known. */
 	/** @return how many of @p n words there are, those behind them are 0; or negative. */
 	int (*read)(const void *ctx, enum cuda_words what, uint32_t lane, uint32_t first,
 		    uint32_t n, uint32_t *words);

@@ -61,6 +61,20 @@ static void fill_scalar(const struct filling *f, struct rpc_wave_registers *ret)
 	add_uniform(f, CUDA_WORDS_UNIFORM_PREDICATES, "UP");
 }
 
+#define MISSING_MAX 3u /* Registers, predicates, exceptions. */
+
+static void add_missing(const struct filling *f, const char *text)
+{
+	struct rpc_wave_registers *ret = f->b.ret;
+
+	if (!ret->missing)
+		ret->missing = rpc_arena_array(f->b.arena, MISSING_MAX, sizeof(*ret->missing));
+	if (!ret->missing || !text)
+		return;
+	ret->has_missing = true;
+	ret->missing[ret->n_missing++] = text;
+}
+
 /* @param ret_got  How many registers there are, by lane.  @return 0, or negative. */
 static int add_vectors(const struct filling *f, enum cuda_words what, const char *letter,
 		       uint32_t first, uint32_t n, uint32_t ret_got[CUDBGSHIM_MAX_LANES])
@@ -114,14 +128,10 @@ static void drop_unread(const struct filling *f, enum cuda_words what, uint32_t 
 			lanes |= UINT32_C(1) << __builtin_ctz(left);
 	if (!lanes)
 		return;
-	if (!ret->missing)
-		ret->missing = rpc_arena_array(f->b.arena, 2, sizeof(*ret->missing));
-	if (!ret->missing)
-		return;
-	ret->has_missing = true;
-	ret->missing[ret->n_missing++] = rpc_arena_printf(
-		f->b.arena, "registers from %c%u on, of lanes 0x%x: the driver does not give them",
-		is_predicate ? 'P' : 'R', first + fewest, lanes);
+	add_missing(f, rpc_arena_printf(f->b.arena,
+					"registers from %c%u on, of lanes 0x%x: the driver does "
+					"not give them",
+					is_predicate ? 'P' : 'R', first + fewest, lanes));
 }
 
 static int fill_vector(const struct filling *f, struct rpc_wave_registers *ret)
@@ -207,5 +217,7 @@ int cuda_warp_fill_registers(const struct cuda_registers_source *from, const str
 		r = fill_vector(&f, ret);
 	if (from->grid)
 		fill_packet(&f, from->grid);
+	if (from->no_lanes)
+		add_missing(&f, "exception: which lanes raised it: the driver does not say");
 	return r < 0 ? r : rpc_arena_error(a);
 }

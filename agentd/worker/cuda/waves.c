@@ -10,7 +10,7 @@
 #include "base/clock.h"
 
 #define GRIDS_MAX    4096u
-#define MISSING_MAX  (2 * CUDBGSHIM_MAX_DEVICES + 5)
+#define MISSING_MAX  (2 * CUDBGSHIM_MAX_DEVICES + 8)
 
 /* A grid that has warps on a device; several thousand warps are of a few grids. */
 struct grid {
@@ -30,6 +30,8 @@ struct look {
 	size_t n_grids, grids_capacity;
 	uint64_t deadline_ns;
 	uint64_t read; /* Devices whose state is at hand, one bit each. */
+	struct cuda_parts parts;
+	uint32_t unknown, late; /* Warps that are apart, and of whose lanes exceptions are not known. */
 };
 
 static void add_missing(struct look *l, const char *text)
@@ -68,27 +70,55 @@ void cuda_warp_of(const struct cuda_device *d, uint32_t sm, uint32_t warp, struc
 	};
 }
 
-void cuda_warp_ask_exceptions(struct target_cuda *c, struct cuda_warp *w,
+/* A batched answer has the same exception for all lanes; some lane has one. */
+static bool is_shared(const struct cuda_warp *w)
+{
+	for (uint32_t left = w->lanes; left; left &= left - 1)
+		if (!w->exceptions[__builtin_ctz(left)])
+			return false;
+	return w->lanes;
+}
+
+/* What only some lane of a warp that is apart raised must not be told of all of its parts. */
+static void take_first(struct cuda_warp *w, struct cudbgshim_lanes *lanes)
+{
+	uint32_t first = cuda_warp_first_lane(w), code = w->exceptions[first];
+
+	if (!cuda_warp_is_apart(w))
+		return;
+	*lanes = (struct cudbgshim_lanes){ 0 };
+	lanes->exception[first] = code;
+	w->exceptions = lanes->exception;
+}
+
+bool cuda_warp_ask_exceptions(struct target_cuda *c, struct cuda_warp *w,
 			      struct cudbgshim_lanes *lanes)
 {
 	const struct cudbgshim_place at = { .dev = w->gpu_id, .sm = w->sm, .warp = w->index };
 	struct cudbgshim_warp plain;
 
-	for (uint32_t left = w->lanes; left; left &= left - 1)
-		if (!w->exceptions[__builtin_ctz(left)])
-			return;
-	if (cudbgshim_read_warp(c->shim, &at, &plain, lanes) == 0)
-		w->exceptions = lanes->exception;
+	if (!is_shared(w))
+		return true;
+	if (cudbgshim_read_warp(c->shim, &at, &plain, lanes) < 0) {
+		take_first(w, lanes);
+		return false;
+	}
+	w->exceptions = lanes->exception;
+	return true;
 }
 
-/* @return whether lanes are at different places. */
-static bool is_apart(const struct cuda_warp *w)
+/*
+ * Which lanes raised the exception of a warp that is apart?  The address of the exception does not
+ * say it either.
+ */
+static bool find_lanes(struct target_cuda *c, uint64_t until, struct cuda_warp *w,
+		       struct cudbgshim_lanes *lanes)
 {
-	uint64_t pc = w->pcs[cuda_warp_first_lane(w)];
-
-	for (uint32_t left = w->lanes; left; left &= left - 1)
-		if (w->pcs[__builtin_ctz(left)] != pc)
-			return true;
+	if (!is_shared(w) || !cuda_warp_is_apart(w))
+		return true;
+	if (clock_now_ns() < until)
+		return cuda_warp_ask_exceptions(c, w, lanes);
+	take_first(w, lanes);
 	return false;
 }
 
@@ -103,23 +133,26 @@ static uint32_t queue_of(struct target_cuda *c, uint32_t dev, const struct cudbg
 	return x ? x->number : UINT32_MAX;
 }
 
-void cuda_fill_wave(struct target_cuda *c, const struct cuda_device *d, uint32_t sm, uint32_t warp,
-		    const struct cudbgshim_grid *g, struct wave *ret)
+bool cuda_fill_wave(struct target_cuda *c, const struct cuda_device *d, uint32_t sm, uint32_t warp,
+		    const struct cudbgshim_grid *g, uint64_t until, struct cuda_parts *parts,
+		    struct wave *ret)
 {
 	struct cudbgshim_lanes lanes;
-	struct cuda_warp w, asked;
+	struct cuda_warp w;
+	uint32_t speaker;
+	bool known;
 
 	cuda_warp_of(d, sm, warp, &w);
-	asked = w;
-	/* Which lane caused an exception shows in nothing but the pc. */
-	if (!(w.whole->has & CUDBGSHIM_WARP_ERROR_PC) && is_apart(&w))
-		cuda_warp_ask_exceptions(c, &asked, &lanes);
-	cuda_warp_fill_wave(&w, cuda_warp_speaker(&asked), ret);
+	known = find_lanes(c, until, &w, &lanes);
+	speaker = cuda_warp_speaker(&w);
+	cuda_warp_fill_wave(&w, speaker, ret);
 	ret->queue_id = queue_of(c, w.gpu_id, g);
-	if (!g)
-		return;
-	ret->kernel_handle = g->entry;
-	cuda_warp_add_number(w.n_lanes, g->block_dim, 0, w.whole->base_thread, ret);
+	if (g) {
+		ret->kernel_handle = g->entry;
+		cuda_warp_add_number(w.n_lanes, g->block_dim, 0, w.whole->base_thread, ret);
+	}
+	cuda_warp_add_parts(&w, speaker, parts, ret);
+	return known;
 }
 
 uint64_t cuda_warps_of_block(const struct cudbgshim_warp *warps, uint64_t left)
@@ -222,8 +255,25 @@ static void add_wave(struct look *l, const struct cuda_device *d, uint32_t sm, u
 	const struct grid *g = find_grid(l, d->d.gpu_id, d->state->warps[at].grid_id);
 	struct wave *to = &l->ret->waves[l->ret->n_waves++];
 
-	cuda_fill_wave(l->c, d, sm, warp, g && g->known ? &g->facts : NULL, to);
-	to->leader = leader;
+	if (!cuda_fill_wave(l->c, d, sm, warp, g && g->known ? &g->facts : NULL, l->deadline_ns,
+			    &l->parts, to)) {
+		l->unknown++;
+		l->late += clock_now_ns() >= l->deadline_ns;
+	}
+	wave_set_leader(to, leader);
+}
+
+static void add_missing_parts(struct look *l)
+{
+	add_missing(l, cuda_parts_missing(&l->parts));
+	if (l->unknown)
+		add_missing(l, rpc_arena_printf(
+				       l->a,
+				       "exceptions of %u %s: which lanes raised them: %s",
+				       l->unknown, l->unknown == 1 ? "wave" : "waves",
+				       l->late ? "the stop budget was used up" :
+						 "the driver does not say"));
+	l->ret->budget_exceeded |= l->late > 0;
 }
 
 /* All warps of a block are on the same multiprocessor; they come one behind the other. */
@@ -257,6 +307,7 @@ static int make_waves(struct look *l)
 	for (size_t i = 0; i < c->n_devices; i++)
 		for (uint32_t sm = 0; l->read >> i & 1 && sm < c->devices[i].state->n_sms; sm++)
 			add_sm(l, &c->devices[i], sm);
+	add_missing_parts(l);
 	for (size_t i = 0; i < l->n_grids; i++)
 		if (!l->grids[i].known)
 			add_missing(l,
@@ -382,7 +433,8 @@ int cuda_waves_read(struct target_cuda *c, const struct target_waves_from *from,
 		    uint64_t deadline_ns, struct rpc_arena *a, struct target_waves *ret,
 		    uint64_t *ret_devices)
 {
-	struct look l = { .c = c, .from = from, .a = a, .ret = ret, .deadline_ns = deadline_ns };
+	struct look l = { .c = c, .from = from, .a = a, .ret = ret, .deadline_ns = deadline_ns,
+			  .parts = { .arena = a } };
 	int r;
 
 	*ret = (struct target_waves){ .missing = rpc_arena_array(a, MISSING_MAX, sizeof(*ret->missing)) };

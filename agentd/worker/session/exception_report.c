@@ -37,8 +37,10 @@ static void add_missing(const struct filling *f, const char *text)
 
 /* What of a capture concerns this exception, as a copy: others use the whole capture. */
 struct concerned {
-	struct wave *waves; /* Waves that stand still for a reason. */
-	size_t n_waves;
+	struct wave *waves; /* Waves that stand still for a reason, or their parts that do. */
+	size_t n_waves;     /* How many of them are listed, parts one by one. */
+	uint32_t n_whole;   /* How many waves these are, and their active lanes. */
+	uint64_t lanes;
 	struct wave *exited;
 	size_t n_exited;
 };
@@ -46,6 +48,36 @@ struct concerned {
 static bool is_concerned(const struct filling *f, const struct wave *w)
 {
 	return w->reasons && exception_concerns(&f->event->source, w->gpu_id, w->queue_id);
+}
+
+/* How many entries a wave takes: one, or one for each part that stands still for a reason. */
+static size_t count_entries(const struct wave *w)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < wave_n_parts(w); i++)
+		n += w->parts->list[i].reasons != 0;
+	return n ? n : 1;
+}
+
+static void add_entry(struct concerned *to, const struct wave *w, uint32_t leader)
+{
+	to->waves[to->n_waves] = *w;
+	to->waves[to->n_waves++].leader = leader;
+}
+
+static void add_concerned(struct concerned *to, const struct wave *w, uint32_t leader)
+{
+	to->n_whole++;
+	to->lanes += w->lanes;
+	if (!wave_n_parts(w))
+		add_entry(to, w, leader);
+	for (uint32_t i = 0; i < wave_n_parts(w); i++) {
+		if (!w->parts->list[i].reasons)
+			continue;
+		add_entry(to, &w->parts->list[i], leader);
+		to->waves[to->n_waves - 1].stack = i ? NULL : w->stack;
+	}
 }
 
 static int choose_waves(const struct filling *f, const struct target_waves *from,
@@ -56,19 +88,19 @@ static int choose_waves(const struct filling *f, const struct target_waves *from
 	size_t n = 0;
 
 	for (size_t i = 0; i < from->n_waves; i++)
-		n += is_concerned(f, &from->waves[i]);
+		if (is_concerned(f, &from->waves[i]))
+			n += count_entries(&from->waves[i]);
 	ret->waves = rpc_arena_array(f->a, n, sizeof(*ret->waves));
 	if (!leaders || !ret->waves)
 		return rpc_arena_error(f->a);
 	for (size_t i = 0; i < from->n_waves; i++) {
-		struct wave w = from->waves[i];
+		const struct wave *w = &from->waves[i];
 
-		if (!is_concerned(f, &w))
+		if (!is_concerned(f, w))
 			continue;
-		if (!leaders[w.leader])
-			leaders[w.leader] = (uint32_t)ret->n_waves + 1;
-		w.leader = leaders[w.leader] - 1;
-		ret->waves[ret->n_waves++] = w;
+		if (!leaders[w->leader])
+			leaders[w->leader] = (uint32_t)ret->n_waves + 1;
+		add_concerned(ret, w, leaders[w->leader] - 1);
 	}
 	return 0;
 }
@@ -159,9 +191,8 @@ static int tell_waves(const struct filling *f, const struct target_waves *from)
 	if (r < 0)
 		return r;
 	f->ret->has_waves = f->ret->has_lanes = true;
-	f->ret->waves = (uint32_t)w.n_waves;
-	for (size_t i = 0; i < w.n_waves; i++)
-		f->ret->lanes += w.waves[i].lanes;
+	f->ret->waves = w.n_whole;
+	f->ret->lanes = w.lanes;
 	for (size_t i = 0; i < from->n_missing; i++)
 		add_missing(f, from->missing[i]);
 	return w.n_waves || w.n_exited ? tell(f, &w) : 0;

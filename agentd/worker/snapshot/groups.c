@@ -41,7 +41,7 @@ static bool is_of(const struct group *g, const struct wave *w)
 	       g->state == w->state && g->reasons == w->reasons && g->exception == w->exception;
 }
 
-static int add_group(struct table *t, const struct wave *w, uint32_t position)
+static int add_group(struct table *t, const struct wave *w)
 {
 	if (t->n == t->capacity) {
 		size_t capacity = 2 * t->capacity;
@@ -55,13 +55,12 @@ static int add_group(struct table *t, const struct wave *w, uint32_t position)
 	t->groups[t->n++] = (struct group){ .gpu_id = w->gpu_id, .state = w->state,
 					    .reasons = w->reasons, .exception = w->exception,
 					    .kernel = w->kernel,
-					    .place = w->place, .pc = w->pc,
-					    .representative = position };
+					    .place = w->place };
 	return 0;
 }
 
 /* Find or make the wave's group.  @return its number, or -ENOMEM. */
-static int64_t find_group(struct table *t, const struct wave *w, uint32_t position)
+static int64_t find_group(struct table *t, const struct wave *w)
 {
 	/* The exception is hashed and compared by its address: equal names are one string. */
 	uint64_t h = hash_mix(((uint64_t)w->place << 32 | w->kernel) ^ t->secret);
@@ -73,20 +72,140 @@ static int64_t find_group(struct table *t, const struct wave *w, uint32_t positi
 	while (t->slots[slot] && !is_of(&t->groups[t->slots[slot] - 1], w))
 		slot = (slot + 1) & t->mask;
 	if (!t->slots[slot]) {
-		if (add_group(t, w, position) < 0)
+		if (add_group(t, w) < 0)
 			return -ENOMEM;
 		t->slots[slot] = (uint32_t)t->n;
 	}
 	return t->slots[slot] - 1;
 }
 
+/* ------------------------------------------------------------------ what is counted ---------- */
+
+/* A part of a wave, or a wave that has none. */
+struct spot {
+	const struct wave *at;
+	uint32_t wave; /* Position of the wave. */
+	bool again;    /* Its wave is counted in that group already. */
+};
+
+/* What is counted.  Mostly all waves are whole, and then no list of spots is needed. */
+struct spots {
+	const struct wave *waves;
+	struct spot *list; /* NULL: the waves themselves. */
+	uint32_t *of;	   /* The group of each. */
+	size_t n;
+};
+
+static void list_parts(struct spots *s, size_t n_waves)
+{
+	s->n = 0;
+	for (size_t i = 0; i < n_waves; i++) {
+		const struct wave *w = &s->waves[i];
+		uint32_t parts = wave_n_parts(w);
+
+		if (!parts)
+			s->list[s->n++] = (struct spot){ .at = w, .wave = (uint32_t)i };
+		for (uint32_t k = 0; k < parts; k++)
+			s->list[s->n++] =
+				(struct spot){ .at = &w->parts->list[k], .wave = (uint32_t)i };
+	}
+}
+
+static int make_spots(const struct wave *waves, size_t n, struct spots *ret)
+{
+	bool apart = false;
+
+	*ret = (struct spots){ .waves = waves, .n = n };
+	for (size_t i = 0; i < n; i++) {
+		uint32_t parts = wave_n_parts(&waves[i]);
+
+		ret->n += parts ? parts - 1 : 0;
+		apart |= waves[i].parts != NULL;
+	}
+	if (ret->n > UINT32_MAX / 4)
+		return -EFBIG;
+	ret->of = malloc((ret->n + 1) * sizeof(*ret->of));
+	if (!apart)
+		return ret->of ? 0 : -ENOMEM;
+	ret->list = malloc((ret->n + 1) * sizeof(*ret->list));
+	if (!ret->of || !ret->list)
+		return -ENOMEM;
+	list_parts(ret, n);
+	return 0;
+}
+
+static void spots_deinit(struct spots *s)
+{
+	free(s->list);
+	free(s->of);
+}
+
+static const struct wave *wave_at(const struct spots *s, size_t i)
+{
+	return s->list ? s->list[i].at : &s->waves[i];
+}
+
+static uint32_t position_at(const struct spots *s, size_t i)
+{
+	return s->list ? s->list[i].wave : (uint32_t)i;
+}
+
+static bool is_again(const struct spots *s, size_t i)
+{
+	return s->list && s->list[i].again;
+}
+
+/* The parts of a wave stand one behind the other. */
+static bool is_same_wave(const struct spots *s, size_t i, size_t k)
+{
+	const struct wave *a = wave_at(s, i);
+
+	return a->is_part && a->parts == wave_at(s, k)->parts;
+}
+
+static bool was_counted(const struct spots *s, size_t i)
+{
+	for (size_t k = i; s->list && k-- > 0 && is_same_wave(s, i, k);)
+		if (s->of[k] == s->of[i])
+			return true;
+	return false;
+}
+
+static void represent(struct group *g, const struct spots *s, size_t i)
+{
+	g->representative = position_at(s, i);
+	g->pc = wave_at(s, i)->pc;
+	g->speaks = wave_speaks(wave_at(s, i));
+}
+
+static int collect(struct table *t, struct spots *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		const struct wave *w = wave_at(s, i);
+		int64_t number = find_group(t, w);
+		struct group *g;
+
+		if (number < 0)
+			return (int)number;
+		g = &t->groups[number];
+		s->of[i] = (uint32_t)number;
+		if (!g->waves || (!g->speaks && wave_speaks(w)))
+			represent(g, s, i);
+		if (was_counted(s, i))
+			s->list[i].again = true;
+		else
+			g->waves++;
+	}
+	return 0;
+}
+
 /* ------------------------------------------------------------------ what is in it ------------ */
 
 /*
- * Sort the positions of the waves by group: those of group g are order[starts[g]] and the following
+ * Sort the positions of the spots by group: those of group g are order[starts[g]] and the following
  * ones, groups[g].waves of them.
  */
-static void sort_by_group(const uint32_t *of, size_t n, const struct group *groups, size_t n_groups,
+static void sort_by_group(const struct spots *s, const struct group *groups, size_t n_groups,
 			  uint32_t *starts, uint32_t *order)
 {
 	uint32_t next = 0;
@@ -95,8 +214,9 @@ static void sort_by_group(const uint32_t *of, size_t n, const struct group *grou
 		starts[g] = next;
 		next += groups[g].waves;
 	}
-	for (size_t i = 0; i < n; i++)
-		order[starts[of[i]]++] = (uint32_t)i;
+	for (size_t i = 0; i < s->n; i++)
+		if (!is_again(s, i))
+			order[starts[s->of[i]]++] = (uint32_t)i;
 	/* Each start has become the end of its group, which is the start of the next. */
 	for (size_t g = 0; g < n_groups; g++)
 		starts[g] -= groups[g].waves;
@@ -140,27 +260,59 @@ static uint32_t take_median(struct tally *t, const struct group *g)
 	return median;
 }
 
-static void sum_up(struct group *g, uint32_t number, const struct wave *waves,
-		   const uint32_t *order, struct tally *t)
+static void add_site(struct group *g, uint32_t number, const struct wave *w, struct tally *t)
+{
+	if (t->sites[w->site] == number + 1)
+		return;
+	t->sites[w->site] = number + 1;
+	g->sites++;
+}
+
+/* Add the other parts of a wave that are in the group, too.  @return how many lanes these have. */
+static uint32_t add_parts(struct group *g, uint32_t number, const struct spots *s, size_t i,
+			  struct tally *t)
+{
+	const struct wave *first = wave_at(s, i);
+	uint32_t lanes = 0, parts = 1;
+
+	for (size_t k = i + 1; k < s->n && is_same_wave(s, i, k); k++) {
+		if (s->of[k] != s->of[i])
+			continue;
+		add_site(g, number, wave_at(s, k), t);
+		lanes += wave_at(s, k)->lanes;
+		parts++;
+	}
+	if (parts == first->parts->n)
+		return lanes;
+	g->parts++;
+	if (position_at(s, i) == g->representative) {
+		g->has_lane = true;
+		g->lane = first->lane;
+	}
+	return lanes;
+}
+
+static void sum_up(struct group *g, uint32_t number, const struct spots *s, const uint32_t *order,
+		   struct tally *t)
 {
 	g->lanes_min = LANES_MAX;
 	for (uint32_t i = 0; i < g->waves; i++) {
-		const struct wave *w = &waves[order[i]];
-		uint32_t active = w->lanes < LANES_MAX ? w->lanes : LANES_MAX;
+		const struct wave *w = wave_at(s, order[i]);
+		uint32_t lanes = w->lanes;
 
-		t->lanes[active]++;
-		if (active < g->lanes_min)
-			g->lanes_min = active;
-		if (active > g->lanes_max)
-			g->lanes_max = active;
+		add_site(g, number, w, t);
+		if (w->is_part)
+			lanes += add_parts(g, number, s, order[i], t);
+		lanes = lanes < LANES_MAX ? lanes : LANES_MAX;
+		t->lanes[lanes]++;
+		if (lanes < g->lanes_min)
+			g->lanes_min = lanes;
+		if (lanes > g->lanes_max)
+			g->lanes_max = lanes;
 		if (t->leaders[w->leader] != number + 1) {
 			t->leaders[w->leader] = number + 1;
 			g->workgroups++;
 			add_workgroup(g, w);
-		}
-		if (t->sites[w->site] != number + 1) {
-			t->sites[w->site] = number + 1;
-			g->sites++;
 		}
 	}
 	g->lanes_median = take_median(t, g);
@@ -211,8 +363,8 @@ static void permute(struct group *groups, uint32_t *position, size_t n)
 		}
 }
 
-/* @param of  The group of each wave; follows the groups to their new positions. */
-static int sort(struct group *groups, size_t n, uint32_t *of, size_t n_waves)
+/* The groups of the spots follow the groups to their new positions. */
+static int sort(struct group *groups, size_t n, struct spots *s)
 {
 	auto_free uint32_t *position = malloc((n + 1) * sizeof(*position));
 	auto_free struct rank *ranks = malloc((n + 1) * sizeof(*ranks));
@@ -229,59 +381,89 @@ static int sort(struct group *groups, size_t n, uint32_t *of, size_t n_waves)
 	qsort(ranks, n, sizeof(*ranks), compare);
 	for (size_t i = 0; i < n; i++)
 		position[ranks[i].group - groups] = (uint32_t)i;
-	for (size_t i = 0; i < n_waves; i++)
-		of[i] = position[of[i]];
+	for (size_t i = 0; i < s->n; i++)
+		s->of[i] = position[s->of[i]];
 	permute(groups, position, n);
 	return 0;
 }
 
-static int collect(struct table *t, const struct wave *waves, size_t n, uint32_t *of)
-{
-	for (size_t i = 0; i < n; i++) {
-		int64_t g = find_group(t, &waves[i], (uint32_t)i);
+/* ------------------------------------------------------------------ all together ------------- */
 
-		if (g < 0)
-			return (int)g;
-		t->groups[g].waves++;
-		of[i] = (uint32_t)g;
+/* @return the group of each wave, or of its first part; parts are told theirs. */
+static uint32_t *take_of(struct spots *s, size_t n_waves)
+{
+	uint32_t *of;
+
+	if (!s->list)
+		return TAKE_PTR(s->of);
+	of = malloc((n_waves + 1) * sizeof(*of));
+	for (size_t i = s->n; of && i-- > 0;) {
+		const struct spot *spot = &s->list[i];
+		const struct wave *w = &s->waves[spot->wave];
+
+		of[spot->wave] = s->of[i];
+		if (wave_n_parts(w))
+			w->parts->list[spot->at - w->parts->list].group = s->of[i];
 	}
+	return of;
+}
+
+static int count(const struct spots *s, size_t n_waves, struct table *t)
+{
+	struct tally tally = { 0 };
+	auto_free uint32_t *order = malloc((s->n + 1) * sizeof(*order));
+	auto_free uint32_t *starts = malloc((t->n + 1) * sizeof(*starts));
+	/* There are no more sites than spots, and a leader is the position of a wave. */
+	auto_free uint32_t *leaders = calloc(n_waves + 1, sizeof(*leaders));
+	auto_free uint32_t *sites = calloc(s->n + 1, sizeof(*sites));
+
+	if (!order || !starts || !leaders || !sites)
+		return -ENOMEM;
+	tally.leaders = leaders;
+	tally.sites = sites;
+	sort_by_group(s, t->groups, t->n, starts, order);
+	for (size_t g = 0; g < t->n; g++)
+		sum_up(&t->groups[g], (uint32_t)g, s, order + starts[g], &tally);
+	return 0;
+}
+
+static int group_spots(struct spots *s, size_t n_waves, struct group **ret, size_t *ret_n)
+{
+	struct table t = { 0 };
+	int r = table_init(&t, s->n);
+
+	if (r == 0)
+		r = collect(&t, s);
+	if (r == 0)
+		r = count(s, n_waves, &t);
+	if (r == 0)
+		r = sort(t.groups, t.n, s);
+	free(t.slots);
+	if (r < 0) {
+		free(t.groups);
+		return r;
+	}
+	*ret = t.groups;
+	*ret_n = t.n;
 	return 0;
 }
 
 int group_waves(const struct wave *waves, size_t n, struct group **ret, size_t *ret_n,
 		uint32_t **ret_of)
 {
-	struct table t = { 0 };
-	struct tally tally = { 0 };
-	auto_free uint32_t *slots = NULL, *of = NULL, *order = NULL, *starts = NULL;
-	auto_free uint32_t *leaders = NULL, *sites = NULL;
 	auto_free struct group *groups = NULL;
-	int r;
+	struct spots spots = { 0 };
+	uint32_t *of = NULL;
+	int r = n > UINT32_MAX / 4 ? -EFBIG : make_spots(waves, n, &spots);
 
-	if (n > UINT32_MAX / 4)
-		return -EFBIG;
-	r = table_init(&t, n);
-	slots = t.slots;
-	groups = t.groups;
-	of = malloc((n + 1) * sizeof(*of));
-	order = malloc((n + 1) * sizeof(*order));
-	/* There are no more sites than waves, and a leader is the position of a wave. */
-	tally.leaders = leaders = calloc(n + 1, sizeof(*leaders));
-	tally.sites = sites = calloc(n + 1, sizeof(*sites));
-	if (r < 0 || !of || !order || !leaders || !sites)
-		return -ENOMEM;
-	r = collect(&t, waves, n, of);
-	groups = t.groups;
-	starts = malloc((t.n + 1) * sizeof(*starts));
-	if (r < 0 || !starts)
-		return -ENOMEM;
-	sort_by_group(of, n, groups, t.n, starts, order);
-	for (size_t g = 0; g < t.n; g++)
-		sum_up(&groups[g], (uint32_t)g, waves, order + starts[g], &tally);
-	if (sort(groups, t.n, of, n) < 0)
-		return -ENOMEM;
+	if (r == 0)
+		r = group_spots(&spots, n, &groups, ret_n);
+	if (r == 0)
+		of = take_of(&spots, n);
+	spots_deinit(&spots);
+	if (r < 0 || !of)
+		return r < 0 ? r : -ENOMEM;
 	*ret = TAKE_PTR(groups);
-	*ret_n = t.n;
-	*ret_of = TAKE_PTR(of);
+	*ret_of = of;
 	return 0;
 }

@@ -45,6 +45,18 @@ void locations_deinit(struct locations *p)
 	*p = (struct locations){ 0 };
 }
 
+/* Call a function with the waves, and then with the parts of each. */
+static int for_all(struct work *w, struct wave *waves, size_t n,
+		   int (*fn)(struct work *w, struct wave *waves, size_t n))
+{
+	int r = fn(w, waves, n);
+
+	for (size_t i = 0; r == 0 && i < n; i++)
+		if (wave_n_parts(&waves[i]))
+			r = fn(w, waves[i].parts->list, waves[i].parts->n);
+	return r;
+}
+
 /* ------------------------------------------------------------------ sites -------------------- */
 
 /* The start of the instruction that the wave is at. */
@@ -53,7 +65,7 @@ static uint64_t address_of(const struct wave *w)
 	return w->pc - w->behind;
 }
 
-static int collect_sites(struct work *w, struct wave *waves, size_t n)
+static int collect_addresses(struct work *w, struct wave *waves, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		int64_t site;
@@ -68,13 +80,25 @@ static int collect_sites(struct work *w, struct wave *waves, size_t n)
 			return (int)site;
 		waves[i].site = (uint32_t)site;
 	}
-	w->p->n_sites = w->addresses.n;
-	w->sites = calloc(w->addresses.n + 1, sizeof(*w->sites));
-	if (!w->sites)
-		return -ENOMEM;
+	return 0;
+}
+
+static int mark_sites(struct work *w, struct wave *waves, size_t n)
+{
 	for (size_t i = 0; i < n; i++)
 		w->sites[waves[i].site].wants_kernel |= !waves[i].kernel_handle;
 	return 0;
+}
+
+static int collect_sites(struct work *w, struct wave *waves, size_t n)
+{
+	int r = for_all(w, waves, n, collect_addresses);
+
+	if (r < 0)
+		return r;
+	w->p->n_sites = w->addresses.n;
+	w->sites = calloc(w->addresses.n + 1, sizeof(*w->sites));
+	return w->sites ? for_all(w, waves, n, mark_sites) : -ENOMEM;
 }
 
 struct by_address {
@@ -334,7 +358,7 @@ int locations_find(struct code_set *s, struct wave *waves, size_t n, struct loca
 	if (r == 0)
 		find_stacks(&w, waves, n);
 	if (r == 0)
-		r = fill_waves(&w, waves, n);
+		r = for_all(&w, waves, n, fill_waves);
 	if (r == 0)
 		r = name_kernels(&w);
 	work_deinit(&w);

@@ -41,7 +41,7 @@ struct locations {
 };
 
 /**
- * Set site, place and kernel of each wave, and the frames of their stacks.
+ * Set site, place and kernel of each wave and of its parts, and the frames of their stacks.
  * @param s    Its arena holds the text.
  * @param ret  Release with locations_deinit() in any case.
  * @return 0, -ENOMEM.

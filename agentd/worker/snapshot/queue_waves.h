@@ -11,7 +11,7 @@
  * digest of a queue is the same whenever its waves are the same, in any order: in another snapshot,
  * and in a core.  A queue has a range of dispatches when each of its waves tells its own.  The time
  * is linear in the number of waves.
- * @param group_of  The group of each wave, as group_waves() gives it.
+ * @param group_of  The group of each wave, as group_waves() gives it; parts have theirs.
  * @param queues    Queues with not_stopped are left as they are: their waves are unknown.
  * @return 0, -ENOMEM.
  */

@@ -65,9 +65,18 @@ static bool is_of(const struct rpc_wave_registers *r, const struct wave *w)
 	return ref->queue_id == w->queue_id && ref->unit == w->unit && ref->index == w->index;
 }
 
+static bool is_shown(const struct rpc_gpu_snapshot_result *r, const struct wave *w)
+{
+	for (size_t i = 0; i < r->n_registers; i++)
+		if (is_of(&r->registers[i], w))
+			return true;
+	return false;
+}
+
 /*
- * Show the registers of the representatives in the order of the groups.  The capture has registers
- * of one wave at each pc, and so of more waves than there are groups.
+ * Show the registers of the representatives in the order of the groups, each once: a wave whose
+ * lanes are at different places may represent several.  The capture has registers of one wave at
+ * each pc, and so of more waves than there are groups.
  */
 static void fill_registers(struct rpc_arena *a, const struct target_waves *w,
 			   const struct group *groups, size_t n_groups,
@@ -75,15 +84,19 @@ static void fill_registers(struct rpc_arena *a, const struct target_waves *w,
 {
 	ret->has_registers = true;
 	ret->registers = rpc_arena_array(a, w->n_registers, sizeof(*ret->registers));
-	for (size_t g = 0; ret->registers && g < n_groups; g++)
-		for (size_t i = 0; i < w->n_registers; i++)
-			if (is_of(&w->registers[i], &w->waves[groups[g].representative])) {
+	for (size_t g = 0; ret->registers && g < n_groups; g++) {
+		const struct wave *wave = &w->waves[groups[g].representative];
+
+		for (size_t i = 0; i < w->n_registers && !is_shown(ret, wave); i++)
+			if (is_of(&w->registers[i], wave))
 				ret->registers[ret->n_registers++] = w->registers[i];
-				break;
-			}
+	}
 }
 
-/* Mark the groups whose waves are to be listed.  @return how many waves these groups have. */
+/*
+ * Mark the groups whose waves are to be listed.
+ * @return how many waves these groups have; one that is in several of them counts in each.
+ */
 static uint64_t mark_groups(const struct rpc_wave_select *s, const struct rpc_group *groups,
 			    size_t n_groups, bool *is_chosen)
 {
@@ -98,6 +111,16 @@ static uint64_t mark_groups(const struct rpc_wave_select *s, const struct rpc_gr
 		n += groups[g].waves;
 	}
 	return n;
+}
+
+/* Is the wave, or a part of it, in one of the chosen groups? */
+static bool is_chosen_wave(const struct wave *w, uint32_t group, const bool *is_chosen)
+{
+	bool found = is_chosen[group];
+
+	for (uint32_t i = 0; !found && i < wave_n_parts(w); i++)
+		found = is_chosen[w->parts->list[i].group];
+	return found;
 }
 
 /* Only the chosen waves are copied: a page of them must not cost as much as all of them. */
@@ -122,7 +145,7 @@ static int list_chosen(struct rpc_arena *a, const struct target_waves *w, const 
 	if (!waves || !groups)
 		return -ENOMEM;
 	for (size_t i = 0; i < w->n_waves && ret->n_waves < most; i++) {
-		if (!is_chosen[group_of[i]] ||
+		if (!is_chosen_wave(&w->waves[i], group_of[i], is_chosen) ||
 		    (s->has_wave && !wave_is_named(&w->waves[i], &s->wave)) ||
 		    left_out++ < s->first)
 			continue;
@@ -153,6 +176,9 @@ static int fill_waves(struct code_set *code, const struct snapshot *s, const str
 		return -ENOMEM;
 	memcpy(kept, groups, ret->n_groups * sizeof(*kept));
 	ret->wave_count = (uint32_t)w->n_waves;
+	for (size_t i = 0; i < w->n_waves; i++)
+		ret->diverged_waves += w->waves[i].parts != NULL;
+	ret->has_diverged_waves = ret->diverged_waves;
 	ret->groups = waves_convert_groups(a, w->waves, kept, ret->n_groups, places);
 	if (!ret->groups)
 		return -ENOMEM;

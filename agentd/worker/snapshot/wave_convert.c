@@ -52,6 +52,29 @@ static struct rpc_wave_ref ref_of(struct wave *w)
 	};
 }
 
+static void convert_parts(struct rpc_arena *a, const struct wave *w, bool has_group,
+			  struct rpc_wave *to)
+{
+	uint32_t n = wave_n_parts(w);
+
+	if (!n)
+		return;
+	to->has_parts = true;
+	to->parts = rpc_arena_array(a, n, sizeof(*to->parts));
+	for (; to->parts && to->n_parts < n; to->n_parts++) {
+		const struct wave *part = &w->parts->list[to->n_parts];
+
+		to->parts[to->n_parts] = (struct rpc_wave_part){
+			.pc = part->pc,
+			.exec = part->exec,
+			.lanes = part->lanes,
+			.active = !part->waits,
+			.has_group = has_group,
+			.group = has_group ? part->group : 0,
+		};
+	}
+}
+
 struct rpc_wave *waves_convert(struct rpc_arena *a, struct wave *waves, const uint32_t *group_of,
 			       size_t n)
 {
@@ -78,8 +101,9 @@ struct rpc_wave *waves_convert(struct rpc_arena *a, struct wave *waves, const ui
 			.group = group_of ? group_of[i] : 0,
 		};
 		to->reasons = reasons_get(&reasons, w->reasons, &to->n_reasons);
+		convert_parts(a, w, group_of, to);
 	}
-	return result;
+	return rpc_arena_error(a) < 0 ? NULL : result;
 }
 
 struct rpc_group *waves_convert_groups(struct rpc_arena *a, struct wave *waves,
@@ -93,7 +117,7 @@ struct rpc_group *waves_convert_groups(struct rpc_arena *a, struct wave *waves,
 	for (size_t i = 0; i < n; i++) {
 		struct group *g = &groups[i];
 		const struct location_kernel *kernel = &p->kernels[g->kernel];
-		const struct wave_stack *stack = waves[g->representative].stack;
+		const struct wave_stack *stack = g->speaks ? waves[g->representative].stack : NULL;
 		struct rpc_group *to = &result[i];
 
 		*to = (struct rpc_group){
@@ -120,6 +144,10 @@ struct rpc_group *waves_convert_groups(struct rpc_arena *a, struct wave *waves,
 			.last_workgroup = g->last_workgroup,
 			.n_last_workgroup = g->has_range ? 3 : 0,
 			.representative = ref_of(&waves[g->representative]),
+			.has_lane = g->has_lane,
+			.lane = g->lane,
+			.has_parts = g->parts,
+			.parts = g->parts,
 		};
 		to->reasons = reasons_get(&reasons, g->reasons, &to->n_reasons);
 	}

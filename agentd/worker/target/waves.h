@@ -18,6 +18,16 @@ struct wave_stack {
 	size_t n;
 };
 
+/** The parts of a wave whose lanes are at different places. */
+struct wave_parts {
+	/**
+	 * Each is as the wave, with pc, exec, lanes, reasons and exception of its own, and no stack.
+	 * That of the wave's pc is the first.
+	 */
+	struct wave *list;
+	uint32_t n;
+};
+
 #define WAVE_REASONS_COUNT 12u /**< Values of enum rpc_stop_reason, from 0 on. */
 
 /** One wave as it stood when it was captured. */
@@ -38,12 +48,38 @@ struct wave {
 	/** The vendor's name of the exception, or NULL; static, and compared by address. */
 	const char *exception;
 	struct wave_stack *stack; /**< NULL: the wave is in its kernel, or nobody asked. */
+	/** Of the wave and of each of its parts; NULL: all lanes are at one place. */
+	struct wave_parts *parts;
+	uint32_t group;	      /**< Of a part: set by group_waves(). */
 	uint8_t state;	      /**< enum rpc_wave_state. */
 	uint8_t lanes, width; /**< Active lanes, all lanes. */
 	uint8_t wave_in_group, trap_id;
 	uint8_t behind; /**< Bytes that pc is behind the start of the instruction it stopped in. */
+	uint8_t lane;	      /**< Of a part: one of its lanes, that with the exception. */
 	bool has_dispatch, has_workgroup, has_wave_in_group;
+	bool is_part, waits;  /**< It is a part; its lanes wait for others of the wave. */
 };
+
+/** Most parts of all waves of a capture: the lanes of a whole device may all be somewhere else. */
+#define WAVES_PARTS_MAX 131072u
+
+/** @return how many parts there are in place of the wave, 0 where it is whole or itself a part. */
+static inline uint32_t wave_n_parts(const struct wave *w)
+{
+	return w->parts && !w->is_part ? w->parts->n : 0;
+}
+/** Is the lane that speaks for the wave there?  Only that one's callers are known. */
+static inline bool wave_speaks(const struct wave *w)
+{
+	return !w->is_part || w->lane == w->parts->list[0].lane;
+}
+/** Set the leader of a wave and of its parts. */
+static inline void wave_set_leader(struct wave *w, uint32_t leader)
+{
+	w->leader = leader;
+	for (uint32_t i = 0; i < wave_n_parts(w); i++)
+		w->parts->list[i].leader = leader;
+}
 
 /**
  * @return whether the name says what the wave works on, by dispatch, workgroup and wave in group.

@@ -115,6 +115,103 @@ static void workgroups_have_a_range(void)
 	CU_ASSERT_EQUAL(memcmp(g->last_workgroup, ids[1], sizeof(ids[1])), 0);
 }
 
+/* A wave at two places, with its parts: so many lanes at each. */
+static struct wave_parts apart(struct wave parts[], uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		parts[i].is_part = true;
+	return (struct wave_parts){ parts, n };
+}
+
+/*
+ * Four waves: one at 0x100, one with parts at 0x100 and 0x200, one at 0x200 and 0x300 of which its
+ * own pc is 0x300, and one whose two parts are at different addresses of one place.
+ */
+static void parts_count_where_they_are(void)
+{
+	struct wave waves[] = { wave(0x100, 32, 0, 0), wave(0x100, 20, 0, 0), wave(0x300, 1, 2, 0),
+				wave(0x400, 30, 3, 0) };
+	struct wave second[] = { wave(0x100, 20, 0, 0), wave(0x200, 12, 0, 0) };
+	struct wave third[] = { wave(0x300, 1, 2, 0), wave(0x200, 31, 2, 0) };
+	struct wave fourth[] = { wave(0x400, 30, 3, 0), wave(0x404, 2, 3, 0) };
+	struct wave_parts parts[] = { apart(second, 2), apart(third, 2),
+				      apart(fourth, 2) };
+	auto_free struct group *g = NULL;
+	auto_free uint32_t *of = NULL;
+	size_t n;
+
+	for (size_t i = 0; i < 3; i++) {
+		waves[i + 1].parts = &parts[i];
+		parts[i].list[0].parts = parts[i].list[1].parts = &parts[i];
+		parts[i].list[1].lane = 5;
+	}
+	fourth[1].place = fourth[0].place;
+	fourth[1].site = 1;
+	TEST_EQ_FATAL(group_waves(waves, TEST_COUNT(waves), &g, &n, &of), 0);
+	TEST_EQ_FATAL(n, 4);
+	/* 0x100: one wave as a whole, and a part. */
+	TEST_EQ(g[0].pc, 0x100);
+	TEST_EQ(g[0].waves, 2);
+	TEST_EQ(g[0].parts, 1);
+	TEST_EQ(g[0].lanes_min, 20);
+	TEST_EQ(g[0].lanes_max, 32);
+	TEST_EQ(g[0].workgroups, 1);
+	TEST_EQ(g[0].representative, 0);
+	TEST_EQ(g[0].has_lane, false);
+	TEST_EQ(g[0].speaks, true);
+	/* 0x200: only parts, and of none of them the lane that speaks for its wave. */
+	TEST_EQ(g[1].pc, 0x200);
+	TEST_EQ(g[1].waves, 2);
+	TEST_EQ(g[1].parts, 2);
+	TEST_EQ(g[1].lanes_min, 12);
+	TEST_EQ(g[1].lanes_max, 31);
+	TEST_EQ(g[1].workgroups, 2);
+	TEST_EQ(g[1].representative, 1);
+	TEST_EQ(g[1].has_lane, true);
+	TEST_EQ(g[1].lane, 5);
+	TEST_EQ(g[1].speaks, false);
+	TEST_EQ(g[2].pc, 0x300);
+	TEST_EQ(g[2].parts, 1);
+	TEST_EQ(g[2].speaks, true);
+	TEST_EQ(g[2].has_lane, true);
+	TEST_EQ(g[2].lane, 0);
+	/* All of the fourth wave is in one group, at two addresses. */
+	TEST_EQ(g[3].pc, 0x400);
+	TEST_EQ(g[3].waves, 1);
+	TEST_EQ(g[3].sites, 2);
+	TEST_EQ(g[3].parts, 0);
+	TEST_EQ(g[3].lanes_max, 32);
+	TEST_EQ(g[3].has_lane, false);
+	for (uint32_t i = 0; i < 4; i++)
+		TEST_ROW_EQ(i, of[i], ((uint32_t[]){ 0, 0, 2, 3 })[i]);
+	TEST_EQ(second[0].group * 10 + second[1].group, 1);
+	TEST_EQ(third[0].group * 10 + third[1].group, 21);
+	TEST_EQ(fourth[0].group * 10 + fourth[1].group, 33);
+}
+
+/* Where a whole wave is, or the lane that speaks for one, the group shows that one and its callers. */
+static void a_wave_that_speaks_represents(void)
+{
+	struct wave waves[] = { wave(0x100, 20, 0, 0), wave(0x200, 32, 1, 0) };
+	struct wave first[] = { wave(0x100, 20, 0, 0), wave(0x204, 12, 0, 0) };
+	struct wave_parts parts = apart(first, 2);
+	auto_free struct group *g = NULL;
+	auto_free uint32_t *of = NULL;
+	size_t n;
+
+	first[0].parts = first[1].parts = waves[0].parts = &parts;
+	first[1].lane = 20;
+	first[1].place = waves[1].place;
+	TEST_EQ_FATAL(group_waves(waves, TEST_COUNT(waves), &g, &n, &of), 0);
+	TEST_EQ_FATAL(n, 2);
+	TEST_EQ(g[0].waves, 2);
+	TEST_EQ(g[0].representative, 1);
+	TEST_EQ(g[0].pc, 0x200);
+	TEST_EQ(g[0].speaks, true);
+	TEST_EQ(g[0].has_lane, false);
+	TEST_EQ(g[0].parts, 1);
+}
+
 static void which_reasons_are_faults(void)
 {
 	for (uint32_t bit = 0; bit < WAVE_REASONS_COUNT; bit++)
@@ -395,6 +492,37 @@ static void queues_are_told_apart(void)
 	TEST_EQ(again[2].waves_digest, queues[2].waves_digest);
 }
 
+/* A group of parts knows its queue, and the digest when a part has moved, or lanes went over. */
+static void parts_are_of_queues(void)
+{
+	uint64_t digests[3];
+
+	for (uint32_t i = 0; i < 3; i++) {
+		struct wave w = wave(0x100, 20, 0, 0);
+		struct wave list[] = { wave(0x100, 20, 0, 0), wave(i == 1 ? 0x204 : 0x200, 12, 0, 0) };
+		struct wave_parts parts = apart(list, 2);
+		struct rpc_queue queue = { .gpu_id = 1, .queue_id = 5 };
+		struct rpc_group groups[2] = { 0 };
+		auto_rpc_arena struct rpc_arena arena;
+
+		rpc_arena_init(&arena, 0);
+		w.parts = list[0].parts = list[1].parts = &parts;
+		w.queue_id = list[0].queue_id = list[1].queue_id = 5;
+		list[1].group = 1;
+		list[1].exec = i == 2 ? 0xff : 0xf0;
+		TEST_EQ(queue_waves_fill(&arena, &w, (uint32_t[]){ 0 }, 1, groups, 2, &queue, 1), 0);
+		for (uint32_t g = 0; g < 2; g++) {
+			TEST_ROW_EQ(g, groups[g].n_queues, 1);
+			CU_ASSERT_FATAL(groups[g].n_queues == 1);
+			TEST_ROW_EQ(g, groups[g].queues[0], 5);
+		}
+		TEST_EQ(queue.waves, 1);
+		digests[i] = queue.waves_digest;
+	}
+	CU_ASSERT_NOT_EQUAL(digests[0], digests[1]);
+	CU_ASSERT_NOT_EQUAL(digests[0], digests[2]);
+}
+
 /* The range of a queue's dispatches is known when each of its waves tells its own. */
 static void queues_tell_their_dispatches(void)
 {
@@ -482,8 +610,9 @@ static void a_name_is_true_of_its_wave_alone(void)
 
 TEST_SUITE(worker_group, TEST(nothing_gives_no_group), TEST(faults_come_first_then_size_then_pc),
 	   TEST(the_key_is_place_and_reason), TEST(workgroups_have_a_range),
+	   TEST(parts_count_where_they_are), TEST(a_wave_that_speaks_represents),
 	   TEST(which_reasons_are_faults),
 	   TEST(many_random_waves_agree_with_sorting), TEST(many_waves_are_quick),
 	   TEST(waves_and_groups_read_well_in_json), TEST(too_little_memory_is_an_answer),
 	   TEST(queues_are_told_apart),
-	   TEST(queues_tell_their_dispatches), TEST(a_name_is_true_of_its_wave_alone));
+	   TEST(parts_are_of_queues), TEST(queues_tell_their_dispatches), TEST(a_name_is_true_of_its_wave_alone));
