@@ -29,8 +29,7 @@ class Agent:
         if lab.libcuda:
             argv += ["--cuda-library", lab.libcuda]
         with open(self.err_path, "wb") as err:
-            self.popen = subprocess.Popen([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=err, stderr=err,
-                                          start_new_session=True, env={**os.environ, **lab.environment})
+            self.popen = engine.start(argv, lab.environment, keep=True, stdin=subprocess.DEVNULL, stdout=err, stderr=err)
         wait_until(self._listens, "the daemon listens", 10)
         if not user_mode:
             os.chmod(self.socket, 0o666)
@@ -45,8 +44,8 @@ class Agent:
     # -- using it -------------------------------------------------------------------------------
 
     def ctl(self, verb, *argv, codes=(0,), seconds=25):
-        # What is rehearsed is not how fast the machine is.
-        patience = [LONG_STOP] if self.lab.simulated and verb in ("snapshot", "dump") else []
+        # Only the rows of times are about how long it takes.
+        patience = [LONG_STOP] if verb in ("snapshot", "dump") else []
         return self.engine.run(BIN / "gpu-agentctl", verb, *patience, *argv, codes=codes, seconds=seconds,
                                env={"GPU_AGENT_SOCKET": str(self.socket)})
 
@@ -57,12 +56,13 @@ class Agent:
         """A client that goes on: (process, path of its output)."""
         out = self.engine.directory / f"background{time.monotonic_ns()}"
         with open(out, "wb") as f:
-            popen = subprocess.Popen([str(BIN / "gpu-agentctl"), *map(str, argv)], stdin=subprocess.PIPE, stdout=f, stderr=f,
-                                     start_new_session=True, env={**os.environ, "GPU_AGENT_SOCKET": str(self.socket)})
+            popen = self.engine.start([BIN / "gpu-agentctl", *argv], {"GPU_AGENT_SOCKET": str(self.socket)},
+                                      stdin=subprocess.PIPE, stdout=f, stderr=f)
         return popen, out
 
-    def rpc(self, patience=20):
-        return (PatientRpc if self.lab.simulated else Rpc)(self.socket, patience)
+    def rpc(self, patience=20, is_hurried=False):
+        """is_hurried: with the stop budget that clients have who do not name one."""
+        return (Rpc if is_hurried and not self.lab.simulated else PatientRpc)(self.socket, patience)
 
     # -- its processes --------------------------------------------------------------------------
 

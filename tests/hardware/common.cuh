@@ -4,7 +4,9 @@
 
 /**
  * @file common.cuh
- * What the test programs share: stages before the kernel, a heartbeat thread, a status file.
+ * What the test programs share: stages before the kernel, a heartbeat thread, a status file.  As programs of the CUDA
+ * runtime they are compiled where nvcc is; program.c starts the same kernels, compiled with DEVICE_ONLY, by the driver
+ * alone, and is used as these are.
  *
  * usage: PROGRAM --status-file PATH [--stop-at none|loaded|init|context]
  *
@@ -14,40 +16,22 @@
  * program.  The status file is mapped shared; struct hardware_status is its layout.
  */
 
+#include <stdint.h>
+
+#include "words.h"
+
+#ifndef DEVICE_ONLY
 #include <cuda_runtime.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
-
-#define HARDWARE_MAGIC 0x43575248u /* "HRWC" */
-#define SLOTS	       256	   /* progress counters, one for each block */
-
-struct hardware_status {
-	uint32_t magic;
-	int32_t pid;
-	uint64_t beats;
-	uint64_t max_gap_ns; /* largest time between two beats; a reader may set it to 0 */
-	uint64_t progress;   /* sum of what the blocks have counted */
-	int32_t kernel_error; /* of the kernel once it has ended; -1 before */
-	uint32_t reserved;
-};
-
-/* Host memory that the GPU writes while the kernel runs. */
-struct shared_words {
-	volatile uint32_t stop;	 /* 1: end the kernel */
-	volatile uint32_t fault; /* 1: do the wrong thing */
-	volatile uint64_t shared_address, local_address; /* of what thread 0 planted */
-	volatile uint64_t progress[SLOTS];
-	volatile uint32_t tags[1024]; /* what each thread keeps in a register */
-};
 
 #define CHECK(call)                                                                                    \
 	do {                                                                                           \
@@ -194,7 +178,7 @@ static unsigned char *planted_global(size_t size)
 }
 
 /* The kernel is under way: say where things are, wait for its end. */
-static int finish(const void *global, size_t global_size, int blocks, int threads)
+static int finish(const void *global, size_t global_size, const void *out, int blocks, int threads)
 {
 	cudaError_t error;
 
@@ -203,10 +187,11 @@ static int finish(const void *global, size_t global_size, int blocks, int thread
 		usleep(1000);
 	is_ready = 1;
 	printf("{\"ready\": true, \"pid\": %d, \"global\": \"0x%llx\", \"global_size\": %zu, "
-	       "\"shared\": \"0x%llx\", \"local\": \"0x%llx\", \"blocks\": %d, \"threads\": %d}\n",
+	       "\"shared\": \"0x%llx\", \"local\": \"0x%llx\", \"words\": \"0x%llx\", \"out\": \"0x%llx\", "
+	       "\"blocks\": %d, \"threads\": %d}\n",
 	       getpid(), (unsigned long long)(uintptr_t)global, global_size,
 	       (unsigned long long)words->shared_address, (unsigned long long)words->local_address,
-	       blocks, threads);
+	       (unsigned long long)(uintptr_t)words, (unsigned long long)(uintptr_t)out, blocks, threads);
 	fflush(stdout);
 	/* No synchronisation that spins: a stopped GPU would use a whole CPU. */
 	while ((error = cudaStreamQuery(0)) == cudaErrorNotReady)
@@ -218,5 +203,7 @@ static int finish(const void *global, size_t global_size, int blocks, int thread
 		usleep(1000);
 	return 0;
 }
+
+#endif /* DEVICE_ONLY */
 
 #endif /* HARDWARE_COMMON_CUH */

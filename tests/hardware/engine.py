@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Steps with a deadline each, one table, one log: whatever happens, the table comes out."""
+"""Steps with a deadline each, one table, one log: whatever happens, the table comes out, and as far as it is, it is there."""
 import contextlib
 import os
 import pathlib
@@ -14,6 +14,9 @@ import traceback
 LOG_MAX = 1 << 20
 TRACE_MAX = 2 << 20
 TAIL = 2000
+# What a step needs at least, where it does not say; what is kept for cleaning up and the last words.
+NEEDS = 2
+RESERVE = 15
 
 
 class Skipped(Exception):
@@ -22,6 +25,10 @@ class Skipped(Exception):
 
 class StepTimeout(Exception):
     """The step's time is over."""
+
+
+class Cut(BaseException):
+    """Somebody ends the whole run; no step may take it for a failure of its own."""
 
 
 class CommandFailed(AssertionError):
@@ -51,10 +58,18 @@ def end_group(popen):
         popen.wait(2)
 
 
+def end_all(popens):
+    while popens:
+        popen = popens.pop()
+        if popen.poll() is None:
+            end_group(popen)
+
+
 class Engine:
     def __init__(self, seconds, log):
-        self.start = time.monotonic()
-        self.end = self.start + seconds
+        self.began = time.monotonic()
+        self.seconds = seconds
+        self.end = self.began + seconds - min(RESERVE, seconds / 10)
         self.log_path = pathlib.Path(log)
         try:
             # Not only after eight minutes.
@@ -70,9 +85,14 @@ class Engine:
         self.facts = {}     # what was measured
         self.commands = []  # of the step under way
         self.context = lambda: ""  # tail of the daemon's log
+        self.of_step = []   # processes that end with the step under way
+        self.under_way = "" # its name
+        self.ended_by = ""  # signal that cut the run
+        self.is_finished = False
         signal.signal(signal.SIGALRM, self._alarm)
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # clean up, write the log
-        self._watchdog = threading.Thread(target=self._watch, args=(seconds + 45,), daemon=True)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._cut)
+        self._watchdog = threading.Thread(target=self._watch, args=(seconds,), daemon=True)
         self._watchdog.start()
 
     # -- time -----------------------------------------------------------------------------------
@@ -83,10 +103,19 @@ class Engine:
     def _alarm(self, *_):
         raise StepTimeout()
 
+    def _cut(self, number, _frame):
+        """The table as far as it is comes first: whoever sent this may not wait."""
+        for other in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(other, signal.SIG_IGN)
+        self.ended_by = signal.Signals(number).name
+        self._save()
+        raise Cut(self.ended_by)
+
     def _watch(self, seconds):
         """Should even the interpreter's main thread be stuck in the kernel."""
         time.sleep(seconds)
-        self.rows.append(("whole run", "", "FAIL", int(seconds * 1000), "stuck; given up"))
+        self.rows.append(("whole run", "", "FAIL", int(seconds * 1000), f"stuck in {self.under_way or 'cleaning up'}; given up"))
+        end_all(self.of_step)
         self.finish(hard=True)
 
     @contextlib.contextmanager
@@ -99,6 +128,12 @@ class Engine:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
     @contextlib.contextmanager
+    def bounded(self, seconds):
+        """Between steps: StepTimeout after so long."""
+        with self._deadline(seconds):
+            yield
+
+    @contextlib.contextmanager
     def final(self, seconds):
         """For cleaning up: bounded, and its failure is no failure."""
         try:
@@ -109,31 +144,43 @@ class Engine:
 
     # -- steps ----------------------------------------------------------------------------------
 
-    def step(self, name, program, function, *args, seconds=30):
-        """Run function(*args); what it returns is the row's detail.  Never raises."""
+    def step(self, name, program, function, *args, seconds=30, needs=NEEDS):
+        """Run function(*args); what it returns is the row's detail.  Raises nothing but the end of the whole run.
+
+        seconds: its deadline; needs: what it takes when all is well, without which it is not begun.
+        """
         began = time.monotonic()
         self.commands = []
+        self.under_way = f"{name} {program}".rstrip()
+        deadline = min(seconds, self.left())
         try:
-            if self.left() < 2:
-                raise Skipped("the total time is used up")
-            with self._deadline(min(seconds, self.left())):
+            if self.left() < needs:
+                raise Skipped(f"out of time: {max(self.left(), 0):.0f} s are left, {needs:g} s are needed")
+            if seconds > 20:
+                self._save()
+            with self._deadline(deadline):
                 detail = function(*args)
             result, detail = "PASS", "" if detail is None else str(detail)
         except Skipped as reason:
             result, detail = "SKIP", str(reason)
         except StepTimeout:
-            result, detail = "FAIL", f"not within {min(seconds, self.left() + seconds):.0f} s"
+            result, detail = "FAIL", f"not within {deadline:.0f} s"
             self._explain(name, program, detail)
+        except Cut:
+            self.row(name, program, "SKIP", int((time.monotonic() - began) * 1000), f"cut by {self.ended_by}")
+            raise
         except Exception as error:  # a step may fail in any way
             result, detail = "FAIL", f"{str(error) or type(error).__name__}".splitlines()[0]
             self._explain(name, program, traceback.format_exc())
+        end_all(self.of_step)
         self.row(name, program, result, int((time.monotonic() - began) * 1000), detail)
         return result == "PASS"
 
     def row(self, name, program, result, ms, detail):
+        self.under_way = ""
         self.rows.append((name, program, result, ms, detail))
-        print(self._line(self.rows[-1]))
-        sys.stdout.flush()
+        self._say(self._line(self.rows[-1]))
+        self._save()
 
     def _explain(self, name, program, what):
         last = self.commands[-1:] or ["(no command)"]
@@ -144,7 +191,14 @@ class Engine:
         text = "\n".join(parts)
         self.section(f"FAIL {name} {program}".rstrip(), text)
         shown = [what.rstrip().splitlines()[-1], str(last[0])] + context.splitlines()[-8:]
-        print("".join(f"    | {line}\n" for part in shown for line in tail(part, 800).splitlines()), end="")
+        self._say("\n".join(f"    | {line}" for part in shown for line in tail(part, 800).splitlines()))
+
+    @staticmethod
+    def _say(text):
+        """To whoever still listens: a terminal that is gone is no reason to end."""
+        with contextlib.suppress(OSError):
+            print(text)
+            sys.stdout.flush()
 
     def section(self, title, text):
         self.sections.append((title, text))
@@ -154,6 +208,13 @@ class Engine:
 
     # -- commands -------------------------------------------------------------------------------
 
+    def start(self, argv, env=None, keep=False, **kwargs):
+        """Start a process in a group of its own, which ends with the step at the latest, unless it is kept."""
+        popen = subprocess.Popen([str(a) for a in argv], start_new_session=True, env={**os.environ, **(env or {})}, **kwargs)
+        if not keep:
+            self.of_step.append(popen)
+        return popen
+
     def run(self, *argv, seconds=20, env=None, codes=(0,), **kwargs):
         """Run a command to its end or its deadline; never waits longer."""
         argv = [str(a) for a in argv]
@@ -161,8 +222,7 @@ class Engine:
         err = self.directory / "command.err"
         began = time.monotonic()
         with open(out, "wb") as o, open(err, "wb") as e:
-            popen = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=o, stderr=e, start_new_session=True,
-                                     env={**os.environ, **(env or {})}, **kwargs)
+            popen = self.start(argv, env, stdin=subprocess.DEVNULL, stdout=o, stderr=e, **kwargs)
             try:
                 popen.wait(seconds)
             except subprocess.TimeoutExpired:
@@ -193,11 +253,16 @@ class Engine:
         return "\n".join([head, "-" * len(head)] + [self._line(r) for r in self.rows])
 
     def totals(self):
-        n = {kind: sum(r[2] == kind for r in self.rows) for kind in ("PASS", "FAIL", "SKIP")}
+        n = {kind: sum(r[2] == kind for r in tuple(self.rows)) for kind in ("PASS", "FAIL", "SKIP")}
         return f"{n['PASS']} passed, {n['FAIL']} failed, {n['SKIP']} skipped"
 
     def _log(self):
-        parts = [self.table(), self.totals(), ""]
+        parts = [self.table()]
+        if not self.is_finished or self.ended_by:
+            parts += [f"NOT COMPLETE: ended by {self.ended_by}" if self.ended_by else
+                      f"NOT COMPLETE: this was written after {time.monotonic() - self.began:.0f} s" +
+                      (f", before {self.under_way} was done" if self.under_way else "")]
+        parts += [self.totals(), ""]
         if self.facts:
             parts += ["=== measured"] + [f"{k}: {v}" for k, v in self.facts.items()] + [""]
         for title, text in self.sections:
@@ -208,7 +273,14 @@ class Engine:
         data = self._log().encode(errors="replace")
         if len(data) > LOG_MAX:
             data = data[:LOG_MAX - 40] + b"\n[... the rest is left out]\n"
-        self.log_path.write_bytes(data)
+        # Whoever reads it, and whoever kills us meanwhile, has the old one or the new one.
+        new = self.log_path.with_name(self.log_path.name + ".new")
+        new.write_bytes(data)
+        os.replace(new, self.log_path)
+
+    def _save(self):
+        with contextlib.suppress(OSError):
+            self._write_log()
 
     def trace(self, title, data):
         """Append to the file of traces, up to its limit."""
@@ -220,14 +292,15 @@ class Engine:
 
     def finish(self, hard=False):
         """Write the log, print the last line, say how it went."""
+        self.is_finished = True
+        self.fact("seconds", f"{time.monotonic() - self.began:.0f} of {self.seconds:.0f}")
         try:
             self._write_log()
-            print(f"log: {self.log_path}")
+            self._say(f"log: {self.log_path}")
         except OSError as error:
-            print(f"log: {self.log_path}: {error.strerror}; what it would have said:\n{self._log()}")
-        print(self.totals())
-        sys.stdout.flush()
-        code = 1 if any(r[2] == "FAIL" for r in self.rows) else 0
+            self._say(f"log: {self.log_path}: {error.strerror}; what it would have said:\n{self._log()}")
+        self._say(self.totals())
+        code = 1 if self.ended_by or any(r[2] == "FAIL" for r in self.rows) else 0
         if hard:
             os._exit(code)
         return code

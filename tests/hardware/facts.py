@@ -14,6 +14,8 @@ from engine import Skipped
 
 GLIBC = (2, 36)
 PYTHON = (3, 8)
+# What /proc/version says in every container of gVisor, whose GPU support has no debugger interface.
+GVISOR = "#1 SMP Sun Jan 10 15:06:54 PST 2016"
 CAPABILITIES = {19: "SYS_PTRACE", 21: "SYS_ADMIN", 27: "MKNOD", 12: "NET_ADMIN"}
 
 
@@ -57,6 +59,11 @@ def kernel(engine):
                        ("uid", os.geteuid()), ("ptrace_scope", read("/proc/sys/kernel/yama/ptrace_scope")),
                        ("cpus", os.cpu_count())):
         engine.fact(key, value)
+    if platform.machine() != "x86_64":
+        raise AssertionError(f"{platform.machine()}: the bundle is for x86-64")
+    if GVISOR in read("/proc/version"):
+        engine.fact("gVisor", "yes: attaching to the GPU is not to be expected to work")
+        raise AssertionError("this is gVisor, where GPUs cannot be debugged; take a virtual machine or plain containers")
     return f"{platform.release()}, ptrace_scope {engine.facts['ptrace_scope']}, uid {os.geteuid()}"
 
 
@@ -94,7 +101,7 @@ def ptrace(engine):
 
 def driver(engine):
     """NVIDIA's part: kernel module, libraries, nvidia-smi."""
-    engine.fact("driver", read("/proc/driver/nvidia/version").splitlines()[0])
+    engine.fact("driver", (read("/proc/driver/nvidia/version").splitlines() or ["(empty)"])[0])
     for name in ("libcuda.so.1", "libcudadebugger.so.1"):
         path = find_library(engine, name)
         engine.fact(name, f"{path} -> {os.path.basename(os.path.realpath(path))}" if path else "not found")
@@ -131,14 +138,31 @@ def smi(engine):
 def compiler(engine):
     nvcc = find_nvcc()
     if not nvcc:
-        raise AssertionError("missing: nvcc (CUDA toolkit), by $NVCC, PATH or /usr/local/cuda/bin")
+        raise Skipped("no nvcc by $NVCC, PATH or /usr/local/cuda/bin: carried kernels are used")
     engine.fact("nvcc", engine.run(nvcc, "--version").out.strip().splitlines()[-1])
     return engine.facts["nvcc"]
 
 
+def find_debugger():
+    for path in (os.environ.get("CUDA_GDB"), shutil.which("cuda-gdb"), "/usr/local/cuda/bin/cuda-gdb"):
+        if path and os.access(path, os.X_OK):
+            return path
+    return None
+
+
 def debugger(engine):
-    path = shutil.which("cuda-gdb") or "/usr/local/cuda/bin/cuda-gdb"
-    if not os.access(path, os.X_OK):
-        raise Skipped("cuda-gdb is not installed")
-    engine.fact("cuda-gdb", engine.run(path, "--version").out.splitlines()[0])
+    path = find_debugger()
+    if not path:
+        raise Skipped("cuda-gdb is not installed: the rows that compare with it are left out")
+    engine.fact("cuda-gdb", (engine.run(path, "--version").out.splitlines() or ["(says nothing)"])[0])
     return engine.facts["cuda-gdb"]
+
+
+def others(engine):
+    """Somebody else's work on the GPUs: it takes part in every time that is measured."""
+    if not shutil.which("nvidia-smi"):
+        raise Skipped("no nvidia-smi")
+    done = engine.run("nvidia-smi", "--query-compute-apps=pid,used_memory", "--format=csv,noheader", seconds=20)
+    n = len(done.out.strip().splitlines())
+    engine.fact("other processes on the GPUs", n)
+    return f"{n} other processes use a GPU" if n else "nobody else uses a GPU"

@@ -48,13 +48,13 @@ def pack(directory, build, is_built):
         if not shutil.which(tool):
             sys.exit(f"gpu-check: pack needs {tool}")
     directory, build = pathlib.Path(directory).resolve(), pathlib.Path(build).resolve()
-    measure = build / "tests/gpu_check_measure"
+    extras = [build / "tests" / name for name in ("gpu_check_measure", "gpu_check_program")]
     if not is_built:
-        subprocess.run(["make", "-s", f"-j{os.cpu_count()}", f"O={build}", "all", str(measure)], check=True, cwd=ROOT)
+        subprocess.run(["make", "-s", f"-j{os.cpu_count()}", f"O={build}", "all", *map(str, extras)], check=True, cwd=ROOT)
     if (directory / "bin").exists():
         shutil.rmtree(directory)
     needed = {}
-    for program in [build / "bin" / p for p in PROGRAMS] + [measure]:
+    for program in [build / "bin" / p for p in PROGRAMS] + extras:
         target = directory / "bin" / program.name
         needed.update(libraries(program))
         place(program, target)

@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: MIT
-"""The programs under debug: three kernels on the GPU, or three scripts of the simulator in their shape."""
+"""The programs under debug: three kernels on the GPU, or scripts of the simulator in their shape."""
 import json
 import os
-import re
 import shutil
 import signal
 import struct
 import subprocess
+import sys
 import time
 
-from harness import ROOT, CudaScene, status, wait_until
+from harness import BIN, ROOT, CudaScene, status, wait_until
 
-from engine import CommandFailed, end_group
+from engine import end_group
 from facts import find_nvcc
 
 HARDWARE = ROOT / "tests/hardware"
+CARRIED = HARDWARE / "carried"
+CARRIED_ARCH = "90"
 FIXTURE = ROOT / "tests/data/cubin/spin.cu"
 
 
@@ -25,51 +27,118 @@ def marked_lines(path, *texts):
 
 
 class Kind:
-    """What a look at one kind of program must show."""
+    """What one kind of program must show."""
 
-    def __init__(self, kernel, source, lines, faults=frozenset(), lanes=32):
+    def __init__(self, kernel, source, places, warps, faults=frozenset(), lanes=32, thread=(0, 0)):
         self.kernel = kernel    # part of the demangled name
         self.source = source    # file name
-        self.lines = lines      # where its warps may be
+        self.places = places    # lines where warps, or parts of them, must be: one set for each place
+        self.lines = set().union(*places)
+        self.warps = warps      # how many there are
         self.faults = faults    # the line that faults
         self.lanes = lanes      # active lanes of a warp
+        self.thread = thread    # the one that faults: block, thread
+
+
+def of_hardware(source, *marks):
+    return [marked_lines(HARDWARE / source, mark) for mark in marks]
 
 
 HARDWARE_KINDS = {
-    "spin": Kind("spin", "spin.cu", marked_lines(HARDWARE / "spin.cu", "// spin here")),
-    "diverge": Kind("diverge", "diverge.cu", marked_lines(HARDWARE / "diverge.cu", "// called here", "// inlined here"),
-                    lanes=16),
-    "fault": Kind("fault", "fault.cu", marked_lines(HARDWARE / "fault.cu", "// wait here"),
-                  marked_lines(HARDWARE / "fault.cu", "// fault here")),
+    "spin": Kind("spin", "spin.cu", of_hardware("spin.cu", "// spin here"), 32),
+    "diverge": Kind("diverge", "diverge.cu", of_hardware("diverge.cu", "// called here", "// inlined here"), 8, lanes=16),
+    "fault": Kind("fault", "fault.cu", of_hardware("fault.cu", "// wait here"), 4,
+                  marked_lines(HARDWARE / "fault.cu", "// fault here"), thread=(1, 37)),
 }
 SIMULATED_KINDS = {
-    "spin": Kind("spin", "spin.cu", marked_lines(FIXTURE, "while (!*stop)")),
-    "diverge": Kind("diverge", "spin.cu", marked_lines(FIXTURE, "value * value + 3.0f", "value = value * 0.5f", "i < rounds"),
-                    lanes=16),
-    "fault": Kind("fault", "spin.cu", marked_lines(FIXTURE, "if (threadIdx.x == 5)"), marked_lines(FIXTURE, "*where = 42")),
+    "spin": Kind("spin", "spin.cu", [marked_lines(FIXTURE, "while (!*stop)")], 32),
+    "diverge": Kind("diverge", "spin.cu", [marked_lines(FIXTURE, "value * value + 3.0f"),
+                                           marked_lines(FIXTURE, "value = value * 0.5f", "i < rounds")], 8, lanes=16),
+    "fault": Kind("fault", "spin.cu", [marked_lines(FIXTURE, "if (threadIdx.x == 5)")], 4, marked_lines(FIXTURE, "*where = 42"),
+                  thread=(1, 5)),
+    "values": Kind("spin", "spin.cu", of_hardware("spin.cu", "// spin here"), 32),
 }
+HARDWARE_KINDS["values"] = HARDWARE_KINDS["spin"]
+
+
+# -- what the kernel spin() keeps: spin.cu and words.h say the same -----------------------------------
+
+BLOCK_SIZE, GRID_SIZE = 128, 8
+ARGUMENTS = {"number": "-12345", "ratio": "1.5", "wide": str(0x123456789abcdef0), "both": "{first = 77, second = 0.125}"}
+
+
+def real(x):
+    """As debuggers write it; what is planted here needs no more digits."""
+    return f"{x:.17g}"
+
+
+def planted_values(block, thread):
+    """Name -> text of what a thread of the kernel keeps: arguments, variables, what is built in."""
+    index = block * BLOCK_SIZE + thread
+    return {
+        **ARGUMENTS,
+        "tag": str(0xc0ffee00 + thread),
+        "index": str(index),
+        "small": str(-index),
+        "far": str((index << 32) + 7),
+        "half": real(index * 0.5),
+        "quarter": real(index + 0.25),
+        "mine": f"{{first = {index + 1000}, second = {real(-index * 0.5) if index else '-0'}}}",
+        "own": "{" + ", ".join(str((thread << 16) + i) for i in range(16)) + "}",
+        "pattern": "{" + ", ".join(str(0x5eed0000 + i) for i in range(64)) + "}",
+        "threadIdx": f"{{x = {thread}, y = 0, z = 0}}",
+        "blockIdx": f"{{x = {block}, y = 0, z = 0}}",
+        "blockDim": f"{{x = {BLOCK_SIZE}, y = 1, z = 1}}",
+        "gridDim": f"{{x = {GRID_SIZE}, y = 1, z = 1}}",
+        "warpSize": "32",
+    }
+
+
+def planted_bytes(block, thread):
+    """The same as bytes, of what is not built in."""
+    index = block * BLOCK_SIZE + thread
+    return {
+        "number": struct.pack("<i", -12345), "ratio": struct.pack("<f", 1.5), "wide": struct.pack("<Q", 0x123456789abcdef0),
+        "both": struct.pack("<if", 77, 0.125), "tag": struct.pack("<I", 0xc0ffee00 + thread), "index": struct.pack("<i", index),
+        "small": struct.pack("<h", -index), "far": struct.pack("<q", (index << 32) + 7), "half": struct.pack("<f", index * 0.5),
+        "quarter": struct.pack("<d", index + 0.25), "mine": struct.pack("<if", index + 1000, -(index * 0.5)),
+        "own": b"".join(struct.pack("<I", (thread << 16) + i) for i in range(16)),
+        "pattern": b"".join(struct.pack("<I", 0x5eed0000 + i) for i in range(64)),
+    }
+
+
+KERNELS = ("spin", "diverge", "fault")
+
+
+def find_arch(engine):
+    """Compute capability of the first GPU; asked in a process of its own, for it is the vendor's code."""
+    code = ("import ctypes\nd = ctypes.CDLL('libcuda.so.1')\nmajor, minor = ctypes.c_int(), ctypes.c_int()\n"
+            "r = d.cuInit(0) or d.cuDeviceGetAttribute(ctypes.byref(major), 75, 0) or "
+            "d.cuDeviceGetAttribute(ctypes.byref(minor), 76, 0)\nassert not r, f'cuInit or cuDeviceGetAttribute: {r}'\n"
+            "print(f'{major.value}{minor.value}')")
+    return engine.run(sys.executable, "-c", code).out.strip()
 
 
 class HardwareProgram:
-    """One of tests/hardware/*.cu, running."""
+    """One of the kernels of tests/hardware/*.cu, running."""
 
     STATUS = struct.Struct("<IiQQQiI")
     number = 0
 
-    def __init__(self, lab, name, stop_at=None, user=None):
+    def __init__(self, lab, name, stop_at=None, user=None, debug=False, runtime=False, env=None):
         self.name, self.kind = name, HARDWARE_KINDS[name]
+        self.has_faulted = False
         HardwareProgram.number += 1
         self.path = lab.engine.directory / f"status{HardwareProgram.number}"
         self.path.touch()
         os.chmod(self.path, 0o666)
         self.out_path = lab.engine.directory / f"program{HardwareProgram.number}.out"
-        argv = [str(lab.binaries / name), "--status-file", str(self.path)]
+        argv = [*lab.command(name, debug, runtime), "--status-file", str(self.path)]
         if stop_at:
             argv += ["--stop-at", stop_at]
         kwargs = {"user": user, "group": user, "extra_groups": []} if user else {}
         with open(self.out_path, "wb") as out:
-            self.popen = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
-                                          **kwargs)
+            self.popen = lab.engine.start(argv, env, keep=True, stdin=subprocess.DEVNULL, stdout=out, stderr=out, **kwargs)
         self.pid = self.popen.pid
         lab.programs.append(self)
         self.said(lambda m: "stopped" in m or "ready" in m)
@@ -82,10 +151,10 @@ class HardwareProgram:
         return found
 
     def said(self, condition, patience=30):
-        def look():
+        def found():
             assert self.alive, f"{self.name} ended: {self.out_path.read_text(errors='replace')[-500:]}"
             return next((m for m in self.messages() if condition(m)), None)
-        return wait_until(look, f"{self.name} says where it is", patience)
+        return wait_until(found, f"{self.name} says where it is", patience)
 
     @property
     def ready(self):
@@ -95,7 +164,9 @@ class HardwareProgram:
         """Past the stage where it stopped, or into its fault."""
         os.kill(self.pid, signal.SIGUSR1)
 
-    fault = go
+    def fault(self):
+        self.has_faulted = True
+        self.go()
 
     def wait_kernel(self, patience):
         self.said(lambda m: "ready" in m, patience)
@@ -151,6 +222,10 @@ class HardwareProgram:
         """What some vector register must hold, lane by lane."""
         return [0xc0ffee00 + first_thread + lane for lane in range(32)]
 
+    def pointers(self):
+        """Arguments that are known only when the program runs."""
+        return {"w": int(self.ready["words"], 16), "out": int(self.ready["out"], 16)}
+
     def stop(self):
         if self.popen.poll() is None:
             self.popen.terminate()
@@ -168,22 +243,25 @@ class SimulatedProgram:
     # Offsets of code are those of tests/data/cubin/spin-sm_90.cubin.
     SCRIPTS = {
         "spin": "gpu launch spin grid=8 block=128 pc=0x80",
-        "diverge": "gpu launch _Z7divergeIfEvPT_i grid=4 block=64 pc=0x160 active=0xffff; "
-                   "gpu warp 0 0 0 pc=0x2a0 active=0xffff0000; gpu warp 0 1 0 pc=0x2a0 active=0xffff0000",
+        "diverge": "gpu launch _Z7divergeIfEvPT_i grid=4 block=64 pc=0x160 idle=0x2a0 active=0xffff; "
+                   "gpu warp 0 0 0 pc=0x2a0 idle=0x160 active=0xffff0000; gpu warp 0 1 0 pc=0x2a0 idle=0x160 active=0xffff0000",
         "fault": "gpu launch fault grid=2 block=64 pc=0x20",
+        "values": "gpu launch spin grid=8 block=128 shared=0x600 pc=0x1500",
     }
     STAGES = {"none": "sleep 1", "loaded": "sleep 1", "init": "init", "context": "init; context 0"}
 
-    def __init__(self, lab, name, stop_at=None, user=None):
+    def __init__(self, lab, name, stop_at=None, user=None, debug=False, runtime=False, env=None):
         self.name, self.kind = name, SIMULATED_KINDS[name]
         self.scene, self.lab = lab.scene, lab
         self.planted = {}
+        self.has_faulted = False
         if stop_at == "none":
             self.app = lab.scene.start("bare", ["sleep", "1000"])
             self.app.status_file = None
         else:
             memory = f"; gpu memory global {self.GLOBAL} hex={bytes(i * 7 & 255 for i in range(256)).hex()}"
-            script = self.STAGES[stop_at] if stop_at else self.BEGIN + self.SCRIPTS[name] + memory
+            begin = self.BEGIN.replace("@CUBIN@", str(self._copy(CARRIED / "spin-sm_90-g.cubin"))) if name == "values" else self.BEGIN
+            script = self.STAGES[stop_at] if stop_at else begin + self.SCRIPTS[name] + memory
             self.app = lab.scene.start_app(script + "; listen", user=user, name=f"program{len(lab.programs)}-")
         self.popen = self.app.popen
         self.pid = self.app.pid
@@ -198,7 +276,12 @@ class SimulatedProgram:
     def wait_kernel(self, patience):
         wait_until(lambda: (self.scene.state(self.app) or {}).get("grids"), "a kernel runs", patience)
 
+    def _copy(self, path):
+        """Where a program of another user may read it."""
+        return shutil.copy(path, self.scene.directory)
+
     def fault(self):
+        self.has_faulted = True
         self.scene.control("raise 0 1 0 14 lanes=0x20 errorpc=0x50", self.app)
 
     def fault_reaches_it(self):
@@ -251,6 +334,40 @@ class SimulatedProgram:
         """sim/cuda/README.md: values nobody planted."""
         return [ref["unit"] << 20 | ref["index"] << 14 | lane << 8 | 4 for lane in range(32)]
 
+    STACK, PARAMETERS, SHARED_SIZE = 0x1000, 0x210, 0x600
+
+    def plant_variables(self, ref, locations):
+        """What each thread of a warp would keep, at the places that are named for it (name -> words of a location)."""
+        unit, warp = ref["unit"], ref["index"]
+        for lane in range(32):
+            stack = bytearray(256)
+            for name, data in planted_bytes(ref["workgroup"][0], 32 * ref["wave_in_group"] + lane).items():
+                kind, _, where = locations.get(name, "").partition(" ")
+                if kind == "private":
+                    at = int(where, 16) - self.STACK
+                    stack[at:at + len(data)] = data
+                elif kind.startswith("R"):
+                    data = data.ljust(4 * len(kind.split(":")), b"\0")
+                    for i, register in enumerate(kind.split(":")):
+                        value, = struct.unpack_from("<I", data, 4 * i)
+                        self.scene.control(f"register 0 {unit} {warp} {lane} {register[1:]} {value:#x}", self.app)
+                elif kind == "shared" and lane == 0:
+                    at = int(where, 16)
+                    memory = (bytes(at) + data).ljust(self.SHARED_SIZE, b"\0")
+                    self.scene.control(f"memory shared 0 {unit} {warp} 0 hex={memory.hex()}", self.app)
+            self.scene.control(f"memory local 0 {unit} {warp} {lane} {self.STACK:#x} hex={stack.hex()}", self.app)
+
+    def plant_stack(self, ref):
+        """What the places of variables depend on, and arguments."""
+        unit, warp = ref["unit"], ref["index"]
+        for lane in range(32):
+            self.scene.control(f"register 0 {unit} {warp} {lane} 1 {self.STACK:#x}", self.app)
+        data = struct.pack("<QQifQif", 0x7e1000, 0x7e2000, -12345, 1.5, 0x123456789abcdef0, 77, 0.125)
+        self.scene.control(f"memory param 0 {unit} {warp} {self.PARAMETERS:#x} hex={data.hex()}", self.app)
+
+    def pointers(self):
+        return {"w": 0x7e1000, "out": 0x7e2000}
+
     def stop(self):
         self.app.stop(patience=3)
 
@@ -262,31 +379,76 @@ class Lab:
         """simulated: release of the simulated driver, or None."""
         self.engine, self.simulated = engine, simulated
         self.programs, self.scene = [], None
-        self.binaries = engine.directory / "programs"
+        self.images = engine.directory / "programs"
+        self.arch = None        # compute capability without its point
+        self.is_runtime = False # the driver's own programs do not start here
         self.make = SimulatedProgram if simulated else HardwareProgram
         self.kinds = SIMULATED_KINDS if simulated else HARDWARE_KINDS
 
     def prepare(self):
-        """Compile, or start the simulator."""
+        """Compile, or take what is carried, or start the simulator."""
         if self.simulated:
             self.scene = CudaScene(app=None, start_agent=False, release=self.simulated)
             self.scene.__enter__()
             return f"simulated driver of release {self.scene.release}"
-        nvcc = find_nvcc()
-        self.binaries.mkdir(exist_ok=True)
-        for name in HARDWARE_KINDS:
-            self.compile(nvcc, name)
-        return f"{len(HARDWARE_KINDS)} programs"
+        self.images.mkdir(exist_ok=True)
+        # Where programs of other users may read it.
+        starter = BIN / "gpu_check_program"
+        shutil.copy(starter if starter.exists() else BIN.parent / "tests/gpu_check_program", self.images)
+        self.arch = self.arch or find_arch(self.engine)
+        how, nvcc = "compiled here", find_nvcc()
+        refusal = self.compile(nvcc) if nvcc else "no nvcc"
+        if refusal:
+            assert self.arch == CARRIED_ARCH, f"{refusal}, and the kernels carried are for sm_{CARRIED_ARCH}, not sm_{self.arch}"
+            how = f"carried ({refusal})"
+            for path in CARRIED.iterdir():
+                shutil.copy(path, self.images)
+        try:
+            self.start("spin").stop()
+        except AssertionError as error:
+            assert nvcc and not self.compile_programs(nvcc), error
+            self.is_runtime = True
+            self.start("spin").stop()
+            how += f"; started by the CUDA runtime, for by the driver alone: {error}"
+        return f"{len(KERNELS)} kernels for sm_{self.arch}, {how}"
 
-    def compile(self, nvcc, name):
-        argv = [nvcc, "-O2", "-lineinfo", HARDWARE / f"{name}.cu", "-o", self.binaries / name, "-ldl", "-lpthread"]
-        done = self.engine.run(*argv, "-arch=native", seconds=120, codes=None)
-        if done.code != 0:
-            if not shutil.which("nvidia-smi"):
-                raise CommandFailed(f"nvcc: exit {done.code}: {(done.err.strip() or 'no output').splitlines()[-1]}")
-            # nvcc before 11.5 knows no `native`.
-            arch = self.engine.run("nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader").out.split()[0]
-            self.engine.run(*argv, f"-arch=sm_{re.sub('[^0-9]', '', arch)}", seconds=120)
+    def _nvcc(self, nvcc, targets):
+        """Compile all at once; what the first one that failed said, or nothing."""
+        path = self.engine.directory / "nvcc.out"
+        with open(path, "ab") as out:
+            running = [self.engine.start([nvcc, f"-arch=sm_{self.arch}", *argv], stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+                       for argv in targets]
+        codes = [popen.wait(120) for popen in running]
+        if any(codes):
+            said = path.read_text(errors="replace")
+            self.engine.section("nvcc", said)
+            return "nvcc: " + (said.strip().splitlines() or ["no output"])[-1][:160]
+        return ""
+
+    def compile(self, nvcc):
+        targets = []
+        for name in KERNELS:
+            argv = ["-cubin", "-DDEVICE_ONLY", HARDWARE / f"{name}.cu", "-o"]
+            targets += [["-O2", "-lineinfo", *argv, self.image(name, False)], ["-G", *argv, self.image(name, True)]]
+        return self._nvcc(nvcc, targets)
+
+    def compile_programs(self, nvcc, names=KERNELS):
+        """As programs of the CUDA runtime."""
+        return self._nvcc(nvcc, [[*options, HARDWARE / f"{name}.cu", "-o", self.program(name, "-G" in options), "-ldl", "-lpthread"]
+                                 for name in names for options in (["-O2", "-lineinfo"], ["-G"])])
+
+    def image(self, name, debug):
+        return self.images / f"{name}-sm_{self.arch}{'-g' if debug else ''}.cubin"
+
+    def program(self, name, debug):
+        return self.images / f"{name}{'-g' if debug else ''}"
+
+    def command(self, name, debug, runtime):
+        """What starts a kernel; `values` is spin with full debug information."""
+        name, debug = ("spin", True) if name == "values" else (name, debug)
+        if runtime or self.is_runtime:
+            return [self.program(name, debug)]
+        return [self.images / "gpu_check_program", "--kernel", name, "--image", self.image(name, debug)]
 
     @property
     def libcuda(self):

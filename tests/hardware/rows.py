@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""All steps in their order."""
+"""All steps in their order: what tells most comes first, for the run may be cut."""
 import shutil
 
 import facts
+import rows_core
 import rows_kill
 import rows_look
 import rows_measure
+import rows_values
 from agent import Agent
-from engine import Engine
+from engine import Cut, Engine, Skipped
 from programs import Lab
 
 
@@ -17,10 +19,16 @@ class Bench:
     def __init__(self, engine, lab, simulated):
         self.engine, self.lab, self.simulated = engine, lab, simulated
         self.agent = None
+        self.no_session = ""  # why the last attempt to attach failed
         engine.context = lambda: self.agent.log() if self.agent else ""
 
     def step(self, *args, **kwargs):
         return self.engine.step(*args, **kwargs)
+
+    def need_session(self):
+        """What cannot be seen says nothing of the rows that would see it."""
+        if self.no_session:
+            raise Skipped(f"no session: {self.no_session}")
 
     def start_agent(self):
         """A daemon that is well; a new one where the last is not."""
@@ -45,25 +53,33 @@ def environment(b):
     if not b.simulated:
         fine &= e.step("driver", "", facts.driver, e)
         e.step("debug engine", "", facts.debug_engine, e)
-        e.step("GPUs", "", facts.smi, e, seconds=45)
-        fine &= e.step("compiler", "", facts.compiler, e)
-        e.step("cuda-gdb", "", facts.debugger, e)
-    return fine and e.step("programs", "", b.lab.prepare, seconds=200)
+        e.step("GPUs", "", facts.smi, e, seconds=30)
+        e.step("others on the GPUs", "", facts.others, e)
+        e.step("compiler", "", facts.compiler, e)
+    e.step("cuda-gdb", "", facts.debugger, e)
+    return fine and e.step("programs", "", b.lab.prepare, seconds=100, needs=10)
 
 
 def everything(b):
     if not environment(b):
-        b.engine.row("everything else", "", "SKIP", 0, "something above is missing")
+        lacking = "; ".join(f"{r[0]}: {r[4]}" for r in b.engine.rows if r[2] == "FAIL")
+        b.engine.row("everything else", "", "SKIP", 0, f"missing: {lacking}"[:300])
         return
+    # Without daemon and sandbox: tells whether what fails later is ours or the machine's.
+    rows_measure.first(b)
     if not b.step("daemon starts", "", lambda: f"pid {b.start_agent().popen.pid}"):
         return
-    for name in ("spin", "diverge", "fault"):
-        rows_look.program(b, name)
+    rows_look.program(b, "spin")
+    rows_values.planted(b)
+    rows_look.program(b, "diverge")
+    rows_look.program(b, "fault")
+    rows_core.cores(b)
+    rows_values.beside_cuda_gdb(b)
     rows_look.stages(b)
+    rows_kill.kills(b)
+    rows_look.other_user(b)
     rows_measure.sequences(b)
     rows_measure.times(b)
-    rows_look.other_user(b)
-    rows_kill.kills(b)
 
 
 def run_all(bundle, options):
@@ -76,9 +92,11 @@ def run_all(bundle, options):
     engine.fact("simulated", "yes: nothing here was seen on a GPU" if options.simulated else "no")
     try:
         everything(b)
+    except Cut:
+        pass
     finally:
         # The end of the total time must not keep this from being done.
-        with engine.final(20):
+        with engine.final(8):
             b.stop_agent()
             lab.end()
             shutil.rmtree(engine.directory, ignore_errors=True)

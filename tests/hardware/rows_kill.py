@@ -154,13 +154,19 @@ def kills(b):
         return box["p"]
 
     def row(title, function, *args, **kwargs):
-        b.step(title, "spin", lambda: function(b, fresh(), *args, **kwargs), seconds=60)
+        def run():
+            b.need_session()
+            return function(b, fresh(), *args, **kwargs)
 
+        b.step(title, "spin", run, seconds=30, needs=4)
+
+    # The question that matters most first, should the time not do.
+    for who in ("worker", "front", "monitor"):
+        row(f"kill {who}: suspended", holding, who, True)
     for who in ("worker", "front", "monitor"):
         for moment in ATTACHING if who == "worker" else ("run", "replay"):
             row(f"kill {who}: {moment}", lambda b, p, w=who, m=moment: during(b, p, w, m, "session.attach", pid=p.pid))
         row(f"kill {who}: attached", holding, who, False)
-        row(f"kill {who}: suspended", holding, who, True)
         row(f"kill {who}: in snapshots", in_snapshots, who)
         for moment in DETACHING if who == "worker" else DETACHING[:1]:
             row(f"kill {who}: {moment}", lambda b, p, w=who, m=moment: during(b, p, w, m, "session.detach"))

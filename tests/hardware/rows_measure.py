@@ -2,9 +2,7 @@
 """What nobody knows of the real driver, measured; and times beside cuda-gdb's."""
 import json
 import os
-import re
 import select
-import shutil
 import statistics
 import subprocess
 import time
@@ -13,6 +11,7 @@ from harness import BIN
 
 import rows_look
 from engine import Skipped, end_group
+from facts import find_nvcc
 
 ROUNDS = 10
 
@@ -116,9 +115,8 @@ class Held(Measured):
 
     def __init__(self, b, title, p, *words, seconds=60):
         self.b, self.title = b, title
-        argv = [str(a) for a in command(b, p, [*words, "hold"])]
-        self.popen = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                                      start_new_session=True, env={**os.environ, **b.lab.environment})
+        self.popen = b.engine.start(command(b, p, [*words, "hold"]), b.lab.environment, stdin=subprocess.PIPE,
+                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self.out, end = "", time.monotonic() + seconds
         try:
             while '"holding"' not in self.out and self._read(end - time.monotonic()):
@@ -186,24 +184,21 @@ def cu_init_waits(b):
     return "blocks" if waits else f"kernel {took * 1000:.0f} ms after"
 
 
+def first(b):
+    """One whole session, before anything of ours but the library has a part in it."""
+    with_program(b, [("measure: a whole session", whole_session)])
+
+
+def with_program(b, rows):
+    rows_look.rows_of_program(b, "spin", rows, seconds=45, needs=5)
+
+
 def sequences(b):
-    box = {}
-
-    def start():
-        box["p"] = b.lab.start("spin")
-
-    if not b.step("start", "spin", start, seconds=60):
-        return
     b.stop_agent()
-    p = box["p"]
-    b.step("measure: a whole session", "spin", whole_session, b, p, seconds=90)
-    for path in ("call", "fd"):
-        b.step(f"measure: path {path}", "spin", forced_path, b, p, path, seconds=90)
-    b.step("measure: a second session", "spin", again, b, p, seconds=90)
-    b.step("measure: two debuggers", "spin", two_at_once, b, p, seconds=60)
-    b.step("measure: killed while suspended", "spin", left_suspended, b, p, seconds=90)
-    p.stop()
-    b.step("measure: cuInit without its debugger", "spin", cu_init_waits, b, seconds=60)
+    with_program(b, [(f"measure: path {path}", lambda b, p, path=path: forced_path(b, p, path)) for path in ("call", "fd")] +
+                 [("measure: a second session", again), ("measure: two debuggers", two_at_once),
+                  ("measure: killed while suspended", left_suspended)])
+    b.step("measure: cuInit without its debugger", "spin", cu_init_waits, b, seconds=45, needs=5)
 
 
 def forced_path(b, p, path):
@@ -218,16 +213,19 @@ def forced_path(b, p, path):
 
 
 def rounds(b, p):
+    """What a client has who names no budget."""
+    b.need_session()
     times = {"attach": [], "snapshot": [], "detach": []}
-    rpc = b.agent.rpc(30)
+    rpc = b.agent.rpc(30, is_hurried=True)
     try:
         for _ in range(ROUNDS):
             t0 = time.monotonic()
             session = rpc.call("session.attach", pid=p.pid)["session"]
             t1 = time.monotonic()
-            rpc.call("gpu.snapshot", session=session)
+            doc = rpc.call("gpu.snapshot", session=session)
             t2 = time.monotonic()
             rpc.call("session.detach", session=session)
+            assert doc["wave_count"] and (b.simulated or doc["complete"]), f"{doc['wave_count']} warps, {doc['missing']}"
             for name, t in zip(times, (t1 - t0, t2 - t1, time.monotonic() - t2)):
                 times[name].append(t * 1000)
     finally:
@@ -238,42 +236,25 @@ def rounds(b, p):
     return ", ".join(f"{k} {v:.1f} ms" for k, v in p50.items())
 
 
-def find_cuda_gdb():
-    path = shutil.which("cuda-gdb") or "/usr/local/cuda/bin/cuda-gdb"
-    if not os.access(path, os.X_OK):
-        raise Skipped("cuda-gdb is not installed")
-    return path
-
-
-def beside_cuda_gdb(b, p):
-    """The same place in NVIDIA's debugger, and how long it takes."""
-    path = find_cuda_gdb()
-    began = time.monotonic()
-    done = b.engine.run(path, "--batch", "-nx", "-p", p.pid, "-ex", "info cuda kernels", "-ex", "info cuda warps",
-                        "-ex", "info cuda lanes", "-ex", "detach", seconds=90, codes=None)
-    took = time.monotonic() - began
-    b.engine.section(f"cuda-gdb {p.name}", str(done))
-    rows_look.check_runs(p)
-    theirs = {int(n) for n in re.findall(rf"{re.escape(p.kind.source)}\s*:?\s*(\d+)", done.out)}
-    groups = rows_look.of_gpu(rows_look.snapshot(b, p), p)
-    ours = set().union(*(rows_look.lines_of(g, p.kind.source) for g in groups))
-    b.engine.fact(f"cuda-gdb --batch, {p.name}", f"{took * 1000:.0f} ms, lines {sorted(theirs)}; ours {sorted(ours)}")
-    assert theirs, "cuda-gdb tells no line; see its section of the log"
-    assert theirs & p.kind.lines and ours & p.kind.lines, f"cuda-gdb {sorted(theirs)}, ours {sorted(ours)}"
-    return f"cuda-gdb {took * 1000:.0f} ms, lines {sorted(theirs)}; ours {sorted(ours)}"
+def of_the_runtime(b):
+    """A program as people have them: compiled and linked by nvcc, its kernel loaded by the CUDA runtime."""
+    b.need_session()
+    if b.simulated:
+        raise Skipped("the simulator has no CUDA runtime")
+    nvcc = find_nvcc()
+    refusal = b.lab.compile_programs(nvcc, ["spin"]) if nvcc else "no nvcc"
+    if refusal:
+        raise Skipped(refusal)
+    b.start_agent()
+    p = b.lab.start("spin", runtime=True)
+    try:
+        at = rows_look.check_snapshot(rows_look.snapshot(b, p, "--waves"), p)
+        rows_look.check_runs(p)
+    finally:
+        p.stop()
+    return f"{p.kind.warps} warps, {p.kind.source}:{sorted(at)}"
 
 
 def times(b):
-    for name in ("spin", "diverge"):
-        box = {}
-
-        def start(name=name, box=box):
-            b.start_agent()
-            box["p"] = b.lab.start(name)
-
-        if not b.step("start", name, start, seconds=60):
-            continue
-        if name == "spin":
-            b.step(f"times, p50 of {ROUNDS}", name, rounds, b, box["p"], seconds=120)
-        b.step("beside cuda-gdb", name, beside_cuda_gdb, b, box["p"], seconds=120)
-        box["p"].stop()
+    rows_look.rows_of_program(b, "spin", [(f"times, p50 of {ROUNDS}", rounds)], attaches=True, seconds=60, needs=10)
+    b.step("program of the CUDA runtime", "spin", of_the_runtime, b, seconds=60, needs=15)

@@ -21,7 +21,7 @@ sys.dont_write_bytecode = True
 import rows_measure
 from engine import LOG_MAX, TRACE_MAX, Engine
 from facts import find_nvcc
-from programs import HARDWARE_KINDS, HardwareProgram, Lab
+from programs import CARRIED, HARDWARE_KINDS, KERNELS, HardwareProgram, Lab
 
 ROW = re.compile(r"^(.{34,}?) \| (.{8}) \| (PASS|FAIL|SKIP) \| +(\d+) \| (.*)$")
 
@@ -74,9 +74,15 @@ def rehearse(bundle, log, release, seconds=240):
     return rows
 
 
-def assert_skipped(rows, reason):
+# What a rehearsal cannot have.
+REASONS = ("cuda-gdb is not installed", "cuda-gdb cannot attach to the simulator", "the simulated driver writes no cores",
+           "there is no core of the driver", "the simulator has no CUDA runtime",
+           "this daemon tells", "this daemon lists")
+
+
+def assert_skipped(rows, *reasons):
     """Nothing else is: no kill that hit nobody, above all."""
-    skipped = [r for r in rows if r[2] == "SKIP" and not r[3].startswith(("cuda-gdb is not installed", reason))]
+    skipped = [r for r in rows if r[2] == "SKIP" and not r[3].startswith((*REASONS, *reasons))]
     assert not skipped, skipped
 
 
@@ -96,7 +102,9 @@ def test_rehearsal_from_the_bundle():
         passed = {r[0] for r in rows if r[2] == "PASS"}
         for step in ("list", "doctor", "registers", "memory: global", "memory: shared", "memory: local", "suspend and resume",
                      "snapshot: kernel and lines", "inline chain", "events and snapshot on a fault", "second and third attach",
-                     "attach before cuInit", "measure: a whole session", "measure: killed while suspended"):
+                     "attach before cuInit", "measure: a whole session", "measure: killed while suspended",
+                     "variables of a thread, as planted", "expressions, as planted", "threads of a warp", "lanes at two places",
+                     "our core, read by us"):
             assert step in passed, (step, sorted(passed))
         log, trace = (d / "out/check.log").read_text(), (d / "out/check.trace").read_text()
         assert len(log) <= LOG_MAX and len(trace) <= TRACE_MAX
@@ -250,11 +258,17 @@ def test_a_gpu_that_was_never_stopped_says_nothing_about_killed_debuggers():
 
 
 class Here:
-    """What HardwareProgram wants of a laboratory."""
+    """What HardwareProgram wants of a laboratory: programs of the CUDA runtime, and the one that needs none."""
 
-    def __init__(self, scene, binaries):
-        self.engine = type("E", (), {"directory": scene.directory})
-        self.binaries, self.programs = binaries, []
+    def __init__(self, scene, is_runtime):
+        self.engine = Engine(60, scene.directory / "here.log")
+        self.engine.directory = scene.directory
+        self.directory, self.is_runtime, self.programs = scene.directory, is_runtime, []
+
+    def command(self, name, _debug, _runtime):
+        if self.is_runtime:
+            return [self.directory / name]
+        return [BIN.parent / "tests/gpu_check_program", "--kernel", name, "--image", CARRIED / f"{name}-sm_90.cubin"]
 
 
 def wait_beat(program):
@@ -262,41 +276,51 @@ def wait_beat(program):
     wait_until(lambda: program.beats > before, "heartbeat")
 
 
+def wait_at_stages(scene, is_runtime):
+    os.environ["LD_LIBRARY_PATH"] = str(scene.libraries)
+    try:
+        for stop_at in ("none", "loaded", "init"):
+            p = HardwareProgram(Here(scene, is_runtime), "spin", stop_at=stop_at)
+            try:
+                assert {"stopped": stop_at, "pid": p.pid} in p.messages()
+                maps = pathlib.Path(f"/proc/{p.pid}/maps").read_text()
+                assert ("libcuda.so" in maps) == (stop_at != "none"), stop_at
+                wait_beat(p)
+                p.take_gap_ms()
+                os.kill(p.pid, signal.SIGSTOP)
+                wait_until(lambda: status(p.pid)["State"][0] == "T", "stopped")
+                time.sleep(0.05)
+                os.kill(p.pid, signal.SIGCONT)
+                wait_beat(p)  # taken only once: between the reading and the zeroing a gap can be lost
+                assert p.take_gap_ms() > 40
+            finally:
+                p.stop()
+            assert p.popen.returncode == 0, p.popen.returncode
+    finally:
+        del os.environ["LD_LIBRARY_PATH"]
+
+
+def test_the_program_without_a_runtime_waits_at_its_stages():
+    with CudaScene(app=None, start_agent=False) as s:
+        wait_at_stages(s, is_runtime=False)
+
+
 def test_programs_for_the_gpu_compile_and_wait_at_their_stages():
     nvcc = find_nvcc()
     if not nvcc:
         raise SkipTest("nvcc is not installed: tests/hardware/*.cu were not compiled")
     with CudaScene(app=None, start_agent=False) as s:
-        for name in HARDWARE_KINDS:
+        for name in KERNELS:
             subprocess.run([nvcc, "-O2", "-lineinfo", "-arch=sm_80", "-Xcompiler", "-Wall,-Werror",
                             ROOT / f"tests/hardware/{name}.cu", "-o", s.directory / name, "-ldl", "-lpthread"], check=True)
-        os.environ["LD_LIBRARY_PATH"] = str(s.libraries)
-        try:
-            for stop_at in ("none", "loaded", "init"):
-                p = HardwareProgram(Here(s, s.directory), "spin", stop_at=stop_at)
-                try:
-                    assert {"stopped": stop_at, "pid": p.pid} in p.messages()
-                    maps = pathlib.Path(f"/proc/{p.pid}/maps").read_text()
-                    assert ("libcuda.so" in maps) == (stop_at != "none"), stop_at
-                    wait_beat(p)
-                    p.take_gap_ms()
-                    os.kill(p.pid, signal.SIGSTOP)
-                    wait_until(lambda: status(p.pid)["State"][0] == "T", "stopped")
-                    time.sleep(0.05)
-                    os.kill(p.pid, signal.SIGCONT)
-                    wait_beat(p)  # taken only once: between the reading and the zeroing a gap can be lost
-                    assert p.take_gap_ms() > 40
-                finally:
-                    p.stop()
-                assert p.popen.returncode == 0, p.popen.returncode
-        finally:
-            del os.environ["LD_LIBRARY_PATH"]
+        wait_at_stages(s, is_runtime=True)
 
 
 def test_marks_are_where_they_should_be():
     """Every kernel has its marked lines, and a mark stands on code."""
-    for name, kind in HARDWARE_KINDS.items():
-        assert kind.lines and (name != "fault" or len(kind.faults) == 1), name
+    for name in KERNELS:
+        kind = HARDWARE_KINDS[name]
+        assert all(kind.places) and (name != "fault" or len(kind.faults) == 1), name
         lines = (ROOT / f"tests/hardware/{name}.cu").read_text().splitlines()
         for n in kind.lines | kind.faults:
             assert re.search(r"[;)] //", lines[n - 1]), (name, n)
