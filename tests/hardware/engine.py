@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -90,10 +91,17 @@ class Engine:
         self.ended_by = ""  # signal that cut the run
         self.is_finished = False
         signal.signal(signal.SIGALRM, self._alarm)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, self._cut)
+        self.handlers = {number: signal.signal(number, self._cut) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
         self._watchdog = threading.Thread(target=self._watch, args=(seconds,), daemon=True)
         self._watchdog.start()
+
+    def retire(self):
+        """Leave a process that goes on, as a test does, as it was."""
+        self.is_finished = True
+        for number, handler in self.handlers.items():
+            signal.signal(number, handler)
+        end_all(self.of_step)
+        shutil.rmtree(self.directory, ignore_errors=True)
 
     # -- time -----------------------------------------------------------------------------------
 
@@ -114,6 +122,8 @@ class Engine:
     def _watch(self, seconds):
         """Should even the interpreter's main thread be stuck in the kernel."""
         time.sleep(seconds)
+        if self.is_finished:
+            return
         self.rows.append(("whole run", "", "FAIL", int(seconds * 1000), f"stuck in {self.under_way or 'cleaning up'}; given up"))
         end_all(self.of_step)
         self.finish(hard=True)

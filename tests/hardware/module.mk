@@ -4,3 +4,4 @@ gpu_check_measure_src := tests/hardware/measure.c
 gpu_check_measure_libs := cudbgshim base
 gpu_check_measure_ldlibs := $(cudbgshim_ldlibs)
 gpu_check_program_src := tests/hardware/program.c
+system_tests += tests/hardware/test_hardware_rows.py

@@ -57,17 +57,18 @@ def environment(b):
         e.step("others on the GPUs", "", facts.others, e)
         e.step("compiler", "", facts.compiler, e)
     e.step("cuda-gdb", "", facts.debugger, e)
-    return fine and e.step("programs", "", b.lab.prepare, seconds=100, needs=10)
+    return fine and e.step("programs", "", b.lab.prepare, seconds=100)
 
 
 def everything(b):
     if not environment(b):
         lacking = "; ".join(f"{r[0]}: {r[4]}" for r in b.engine.rows if r[2] == "FAIL")
-        b.engine.row("everything else", "", "SKIP", 0, f"missing: {lacking}"[:300])
+        b.engine.row("everything else", "", "SKIP", 0, f"missing: {lacking or 'time'}"[:300])
         return
     # Without daemon and sandbox: tells whether what fails later is ours or the machine's.
     rows_measure.first(b)
     if not b.step("daemon starts", "", lambda: f"pid {b.start_agent().popen.pid}"):
+        b.engine.row("everything else", "", "SKIP", 0, "missing: a daemon")
         return
     rows_look.program(b, "spin")
     rows_values.planted(b)

@@ -163,6 +163,7 @@ def written(path, p, seconds):
     sizes = collections.deque(maxlen=10)
 
     def is_done():
+        assert p.alive or path.exists(), "the program has ended, and the driver has written no core"
         sizes.append(path.stat().st_size if path.exists() else 0)
         return sizes[-1] and (not p.alive or (len(sizes) == sizes.maxlen and sizes[0] == sizes[-1])) or time.sleep(0.2)
 
@@ -181,12 +182,13 @@ def fault_core(b):
         p.fault()
         written(path, p, 40)
         b.driver_core = path
-        return read_fault(b, path, p.kind)
+        block, thread = p.kind.thread
+        return read_fault(b, path, p.kind, {"index": str(block * 1000 + thread), "nowhere": "0x10"})
     finally:
         p.stop()
 
 
-def read_fault(b, path, kind):
+def read_fault(b, path, kind, planted):
     doc = analyzed(b, path)
     block, thread = kind.thread
     said = rows_look.check_fault(doc["groups"][0], type("P", (), {"kind": kind}))
@@ -198,12 +200,12 @@ def read_fault(b, path, kind):
     assert faulty == [[thread, 0, 0]], f"threads with an exception: {faulty}, expected {thread} alone"
     found = rows_values.names(variables_in_core(b, path, doc, block, thread), ("argument", "local"))
     tally = rows_values.Tally()
-    tally.add("index", str(block * 1000 + thread), found.get("index"))
-    tally.add("nowhere", "0x10", found.get("nowhere"))
+    for variable, text in planted.items():
+        tally.add(variable, text, found.get(variable))
     b.engine.section(f"our reading of {path.name}", b.agent.ctl("analyze", path, codes=(0, 8)).out)
     detail = (f"{path.stat().st_size / MIB:.1f} MiB, {len(doc['waves'])} warps; {said}, block {block}, thread {thread}; "
               f"missing: {doc['missing'] or 'nothing'}; values: {tally}")
-    tally.check(2)
+    tally.check(len(planted))
     return detail
 
 
@@ -220,9 +222,14 @@ def fault_core_in_both(b):
     doc = analyzed(b, path)
     block, thread = b.lab.kinds["fault"].thread
     text, opening = both_read(b, path, doc, block, thread, at_least=2)
+    check_opening(opening, block, thread)
+    return f"{text}; {judge.ms} ms"
+
+
+def check_opening(opening, block, thread):
+    """What cuda-gdb says first of a core with a fault."""
     assert re.search(r"CUDA Exception: (Warp Illegal Address|Warp Out-of-range Address|.*MMU Fault)", opening), opening[-400:]
     assert f"block ({block},0,0), thread ({thread},0,0)" in opening, f"cuda-gdb's focus: {opening[-400:]}"
-    return f"{text}; {judge.ms} ms"
 
 
 def triggered_core(b):

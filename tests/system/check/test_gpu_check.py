@@ -229,6 +229,7 @@ class Simulated:
 
     def __exit__(self, *_):
         self.lab.end()
+        self.engine.retire()
 
     def killed_while_suspended(self, *wishes):
         """(result, detail, facts) of that row, after the simulator was told those."""
@@ -262,7 +263,6 @@ class Here:
 
     def __init__(self, scene, is_runtime):
         self.engine = Engine(60, scene.directory / "here.log")
-        self.engine.directory = scene.directory
         self.directory, self.is_runtime, self.programs = scene.directory, is_runtime, []
 
     def command(self, name, _debug, _runtime):
@@ -280,7 +280,8 @@ def wait_at_stages(scene, is_runtime):
     os.environ["LD_LIBRARY_PATH"] = str(scene.libraries)
     try:
         for stop_at in ("none", "loaded", "init"):
-            p = HardwareProgram(Here(scene, is_runtime), "spin", stop_at=stop_at)
+            here = Here(scene, is_runtime)
+            p = HardwareProgram(here, "spin", stop_at=stop_at)
             try:
                 assert {"stopped": stop_at, "pid": p.pid} in p.messages()
                 maps = pathlib.Path(f"/proc/{p.pid}/maps").read_text()
@@ -295,6 +296,7 @@ def wait_at_stages(scene, is_runtime):
                 assert p.take_gap_ms() > 40
             finally:
                 p.stop()
+                here.engine.retire()
             assert p.popen.returncode == 0, p.popen.returncode
     finally:
         del os.environ["LD_LIBRARY_PATH"]
