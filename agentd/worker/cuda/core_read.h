@@ -8,7 +8,7 @@
 #include "agentd/worker/cuda/warp.h"
 #include "agentd/worker/target/core_file.h"
 #include "corefile/cuda/model.h"
-#include "values/kernels.h"
+#include "values/argument/kernels.h"
 
 /** Of a multiprocessor, at most (cuda_write.h). */
 #define CORE_CUDA_SLOTS 64u

@@ -21,7 +21,7 @@
 #include "agentd/worker/target/target.h"
 #include "cudbgshim.h"
 #include "cudbgshim_session.h"
-#include "values/kernels.h"
+#include "values/argument/kernels.h"
 
 struct cuda_context {
 	uint64_t handle;

@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/out.h"
-#include "values/arguments.h"
+#include "values/argument/arguments.h"
 
 /* Most dispatches whose arguments are shown, unless all are wanted, and then. */
 #define DISPATCHES_MAX     8u

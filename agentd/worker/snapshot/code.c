@@ -9,7 +9,7 @@
 #include "agentd/worker/target/target.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "values/arguments.h"
+#include "values/argument/arguments.h"
 
 /* The first bytes of an object have its ELF header, program headers and, mostly, build-id. */
 #define HEAD_BYTES 4096u

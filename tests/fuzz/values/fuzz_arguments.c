@@ -4,8 +4,8 @@
 
 #include "fuzzlib.h"
 #include "symbols/image.h"
-#include "values/arguments.h"
-#include "values/kernels.h"
+#include "values/argument/arguments.h"
+#include "values/argument/kernels.h"
 
 static void look(struct symbols_image *i, uint64_t kernel)
 {

@@ -5,7 +5,7 @@
 
 #include "fuzzlib.h"
 #include "values/scalar.h"
-#include "values/signature.h"
+#include "values/argument/signature.h"
 
 struct name {
 	const char *text;

@@ -4,8 +4,8 @@
 #include "sim.h"
 #include "symbols/image.h"
 #include "testlib.h"
-#include "values/arguments.h"
-#include "values/kernels.h"
+#include "values/argument/arguments.h"
+#include "values/argument/kernels.h"
 
 #define AMD	 "tests/data/codeobj/"
 #define CUBINS	 "tests/data/cubin/"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "testlib.h"
-#include "values/signature.h"
+#include "values/argument/signature.h"
 
 struct list {
 	char text[2048];

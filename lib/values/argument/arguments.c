@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "values/arguments.h"
+#include "values/argument/arguments.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "symbols/image.h"
-#include "values/signature.h"
+#include "values/argument/signature.h"
 
 /* What a source of names and types has for the arguments, in order. */
 struct texts {

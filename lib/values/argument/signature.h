@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef VALUES_SIGNATURE_H
-#define VALUES_SIGNATURE_H
+#ifndef VALUES_ARGUMENT_SIGNATURE_H
+#define VALUES_ARGUMENT_SIGNATURE_H
 
 /**
  * @file signature.h
@@ -19,4 +19,4 @@
 int values_signature_each(const char *name, int (*visit)(void *arg, const char *type, size_t size),
 			  void *arg);
 
-#endif /* VALUES_SIGNATURE_H */
+#endif /* VALUES_ARGUMENT_SIGNATURE_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "values/signature.h"
+#include "values/argument/signature.h"
 
 #include <errno.h>
 #include <stdbool.h>

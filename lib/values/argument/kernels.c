@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "values/kernels.h"
+#include "values/argument/kernels.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef VALUES_ARGUMENTS_H
-#define VALUES_ARGUMENTS_H
+#ifndef VALUES_ARGUMENT_ARGUMENTS_H
+#define VALUES_ARGUMENT_ARGUMENTS_H
 
 /**
  * @file arguments.h
@@ -64,4 +64,4 @@ void values_arguments_deinit(struct values_arguments *a);
  */
 void values_argument_print(const struct values_argument *a, const void *bytes, struct out *o);
 
-#endif /* VALUES_ARGUMENTS_H */
+#endif /* VALUES_ARGUMENT_ARGUMENTS_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef VALUES_KERNELS_H
-#define VALUES_KERNELS_H
+#ifndef VALUES_ARGUMENT_KERNELS_H
+#define VALUES_ARGUMENT_KERNELS_H
 
 /** @file kernels.h  Where the kernels of a cubin have their parameters, by the address of their code. */
 
@@ -28,4 +28,4 @@ void values_kernels_deinit(struct values_kernels *k);
 /** @return the kernel that begins at the address; NULL: nothing is known of it. */
 const struct values_kernel *values_kernels_at(const struct values_kernels *k, uint64_t entry);
 
-#endif /* VALUES_KERNELS_H */
+#endif /* VALUES_ARGUMENT_KERNELS_H */
