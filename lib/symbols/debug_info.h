@@ -71,6 +71,12 @@ size_t debug_info_scopes(struct debug_info *d, uint64_t address, struct debug_sc
  */
 uint64_t debug_info_body(struct debug_info *d, uint64_t low, uint64_t high);
 
+/**
+ * Open the DIE of a compile unit.
+ * @param at  0 for the first one of the image, then 1...
+ * @return false when there are no more.
+ */
+bool debug_info_unit(struct debug_info *d, size_t at, Dwarf_Die *ret);
 /** Open a DIE.  @return false when there is none at the offset. */
 bool debug_info_die(struct debug_info *d, Dwarf_Off offset, Dwarf_Die *ret);
 /** Is the file a cubin? */

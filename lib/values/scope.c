@@ -10,6 +10,7 @@
 #include "base/reader.h"
 #include "base/vec.h"
 #include "symbols/debug_info.h"
+#include "values/constant_bank.h"
 #include "values/evaluate.h"
 #include "values/location_list.h"
 
@@ -22,6 +23,7 @@
 
 struct values_image {
 	struct debug_info *d;
+	const struct elf_view *elf;
 	struct register_map *registers;
 	struct call_frame_table *frames;
 	bool is_cuda;
@@ -52,6 +54,7 @@ int values_image_create(struct symbols_image *image, struct values_image **ret)
 	if (!i)
 		return -ENOMEM;
 	i->d = d;
+	i->elf = symbols_image_elf(image);
 	i->is_cuda = debug_info_is_cuda(d);
 	if (i->is_cuda) {
 		data = elf_section(symbols_image_elf(image), ".nv_debug_info_reg_sass", &n);
@@ -465,6 +468,20 @@ static int find_expression(struct values_image *i, const struct unit *u, Dwarf_D
 	return read_block(i, &a, ret) ? 0 : find_in_list(i, u, &a, lookup, ret);
 }
 
+/* What debug information says of constant memory is no address. */
+static void correct_constant(struct values_image *i, Dwarf_Die *die, struct values_place *p)
+{
+	const char *name = debug_info_string(i->d, die, DW_AT_MIPS_linkage_name);
+	struct values_piece *piece = &p->pieces[p->first];
+
+	if (!i->is_cuda || p->n != 1 || piece->kind != VALUES_PIECE_MEMORY || piece->space != VALUES_SPACE_CONSTANT)
+		return;
+	if (!name)
+		name = debug_info_string(i->d, die, DW_AT_name);
+	if (!name || values_constant_find(i->elf, name, &piece->number) < 0)
+		values_place_set_hole(p, VALUES_UNAVAILABLE, "no symbol tells where in constant memory it is");
+}
+
 static void evaluate(struct values_image *i, const struct values_scope *s,
 		     const struct values_variable *v, struct unit *u, struct values_operations x,
 		     const struct values_frame *f, struct values_place *ret)
@@ -485,6 +502,7 @@ static void evaluate(struct values_image *i, const struct values_scope *s,
 			    &scene.frame_base) < 0)
 		scene.frame_base = (struct values_operations){ NULL, 0 };
 	values_evaluate(&scene, x, ret);
+	correct_constant(i, &die, ret);
 	if (ret->uses_frame && f->pc < s->body && !f->callee)
 		values_place_set_hole(ret, VALUES_PROLOGUE, NULL);
 }

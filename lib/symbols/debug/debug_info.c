@@ -301,6 +301,11 @@ int debug_info_state(const struct debug_info *d)
 		       0;
 }
 
+bool debug_info_unit(struct debug_info *d, size_t at, Dwarf_Die *ret)
+{
+	return at < d->n_units && debug_info_die(d, d->units[at].die, ret);
+}
+
 bool debug_info_die(struct debug_info *d, Dwarf_Off offset, Dwarf_Die *ret)
 {
 	return offset < d->info_size && dwarf_offdie(d->dw, offset, ret);

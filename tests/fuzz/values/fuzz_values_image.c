@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "fuzzlib.h"
+#include "values/global.h"
 #include "values/scope.h"
 
 static int read_register(void *context, uint32_t lane, enum values_file file, uint32_t number,
@@ -18,6 +19,18 @@ static int read_memory(void *context, uint32_t lane, enum values_space space, ui
 {
 	memset(ret, 1, size);
 	return 0;
+}
+
+static void try_globals(struct symbols_image *image, struct values_image *i, const struct values_frame *f)
+{
+	static const char *const names[] = { "own", "ns::twice", "scale", "banked", "nameless", "ns::counter::total" };
+	static const struct values_scope inner = { .function = "_ZN2ns2in5innerEi" };
+	static struct values_place p;
+	struct values_variable v;
+
+	for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++)
+		if (values_global_find(symbols_image_debug_info(image), &inner, names[k], &v) == 0)
+			values_variable_find(i, &inner, &v, f, &p);
 }
 
 static void try_frame(struct values_image *i, struct values_frame *f, unsigned inlined)
@@ -62,6 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 						       .callee = &inner };
 			try_frame(i, &outer, 0);
 		}
+		try_globals(image, i, &inner);
 		values_image_destroy(i);
 	}
 	symbols_image_destroy(image);

@@ -1,0 +1,2 @@
+// Variables outside of functions, in two units.
+extern __device__ long shared_by_both;
