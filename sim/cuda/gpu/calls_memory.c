@@ -4,6 +4,9 @@
 
 #include "sim.h"
 
+/* Of variables; what a launch is given is in bank 0. */
+#define CONSTANTS_BANK 3
+
 /* ---- registers ---- */
 
 /* How many registers of a kind a lane or warp has. */
@@ -305,10 +308,32 @@ static uint32_t managed_regions(struct call *c)
 	return CUDBGABI_SUCCESS;
 }
 
-/* Find a bank of constant memory.  Banks are planted regions: bank N is the Nth of the list. */
+/* The constant memory of the variables of a grid's module; NULL: it has none. */
+static const struct sim_data *constants_of(struct sim_process *p, uint64_t grid)
+{
+	const struct sim_data *d = NULL;
+
+	for (const struct sim_grid *g = p->grids; g; g = g->next)
+		if (g->id == grid)
+			for (d = g->module->data; d && !d->constant; d = d->next)
+				;
+	return d;
+}
+
+/*
+ * Find a bank of constant memory.  Bank 3 is that of the variables of the module, if it has any; other
+ * banks are planted regions: bank N is the Nth of the list.
+ */
 static uint32_t const_bank(struct call *c)
 {
 	uint64_t want = c->in[2];
+	const struct sim_data *d = want == CONSTANTS_BANK ? constants_of(c->p, c->in[1]) : NULL;
+
+	if (d) {
+		call_u64(c, d->address);
+		call_u32(c, (uint32_t)d->size);
+		return CUDBGABI_SUCCESS;
+	}
 
 	for (const struct sim_region *r = c->p->regions; r; r = r->next)
 		if (r->space == SPACE_CONST && r->dev == c->in[0] && !want--) {

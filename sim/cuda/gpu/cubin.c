@@ -22,7 +22,9 @@
 #define INFO_REGCOUNT  0x2f /* Its value: symbol, registers. */
 #define INFO_PARAMS    0x0a /* Its value: symbol, then place and bytes of 16 bits each. */
 #define SECTIONS_MAX   4096
+#define DATA_MAX       (UINT64_C(64) << 20)
 #define CODE_ALIGNMENT 256
+#define DATA_ALIGNMENT 4096 /* Device memory comes in pages. */
 
 struct cubin {
 	uint8_t *image; /* The relocated copy: read first, then changed. */
@@ -30,6 +32,11 @@ struct cubin {
 	Elf64_Ehdr head;
 	Elf64_Shdr *sections;
 };
+
+static uint64_t align(uint64_t n, uint64_t to)
+{
+	return (n + to - 1) & ~(to - 1);
+}
 
 /* Whether a range lies inside the file. */
 static bool inside(const struct cubin *c, uint64_t offset, uint64_t size)
@@ -68,6 +75,77 @@ static bool is_code(const struct cubin *c, size_t i)
 	       c->sections[i].sh_flags & SHF_EXECINSTR;
 }
 
+/* A string of a table; NULL if it does not end inside. */
+static const char *string_at(const struct cubin *c, const Elf64_Shdr *strings, uint64_t offset)
+{
+	const char *s = (const char *)c->image + strings->sh_offset;
+
+	if (strings->sh_type == SHT_NOBITS || offset >= strings->sh_size || !memchr(s + offset, 0, strings->sh_size - offset))
+		return NULL;
+	return s + offset;
+}
+
+/* The name of a section; "" when it has none. */
+static const char *section_name(const struct cubin *c, const Elf64_Shdr *s)
+{
+	const char *name = c->head.e_shstrndx < c->head.e_shnum ?
+				   string_at(c, &c->sections[c->head.e_shstrndx], s->sh_name) :
+				   NULL;
+
+	return name ? name : "";
+}
+
+/* Whether a section has variables of device memory, or the bank of constant memory for them. */
+static bool is_data(const struct cubin *c, const Elf64_Shdr *s, bool *ret_constant)
+{
+	const char *name = section_name(c, s);
+
+	*ret_constant = !strcmp(name, ".nv.constant3");
+	return s->sh_size && s->sh_size <= DATA_MAX &&
+	       (*ret_constant || !strcmp(name, ".nv.global") || !strcmp(name, ".nv.global.init"));
+}
+
+/* Make the memory of a section, filled as the file says. */
+static int data_add(struct cubin *c, struct sim_module *m, const Elf64_Shdr *s, bool constant, uint64_t address)
+{
+	uint64_t size = align(s->sh_size, DATA_ALIGNMENT);
+	struct sim_data *d = calloc(1, sizeof(*d) + size);
+
+	if (!d)
+		return -ENOMEM;
+	d->constant = constant;
+	d->address = address;
+	d->size = constant ? s->sh_size : size;
+	if (s->sh_type != SHT_NOBITS)
+		memcpy(d->bytes, c->image + s->sh_offset, s->sh_size);
+	d->next = m->data;
+	m->data = d;
+	return 0;
+}
+
+/*
+ * Give variables their memory, behind the code.  Sections of device memory get its addresses; symbols of
+ * constant memory stay offsets in the bank.
+ */
+static int data_assign(struct cubin *c, struct sim_module *m, uint64_t *at)
+{
+	bool constant;
+	int r = 0;
+
+	for (size_t i = 1; i < c->head.e_shnum && !r; i++) {
+		Elf64_Shdr *s = &c->sections[i];
+
+		if (!is_data(c, s, &constant))
+			continue;
+		*at = align(*at, DATA_ALIGNMENT);
+		r = data_add(c, m, s, constant, *at);
+		if (!constant)
+			s->sh_addr = *at;
+		*at += align(s->sh_size, DATA_ALIGNMENT);
+	}
+	return r;
+}
+
 /* Give sections with code their addresses.  @return the first address behind them. */
 static uint64_t addresses_assign(struct cubin *c, uint64_t base)
 {
@@ -75,21 +153,9 @@ static uint64_t addresses_assign(struct cubin *c, uint64_t base)
 		if (!is_code(c, i))
 			continue;
 		c->sections[i].sh_addr = base;
-		base += (c->sections[i].sh_size + CODE_ALIGNMENT - 1) &
-			~(uint64_t)(CODE_ALIGNMENT - 1);
+		base += align(c->sections[i].sh_size, CODE_ALIGNMENT);
 	}
-	memcpy(c->image + c->head.e_shoff, c->sections, c->head.e_shnum * sizeof(Elf64_Shdr));
 	return base;
-}
-
-/* A string of a table; NULL if it does not end inside. */
-static const char *string_at(const struct cubin *c, const Elf64_Shdr *strings, uint64_t offset)
-{
-	const char *s = (const char *)c->image + strings->sh_offset;
-
-	if (offset >= strings->sh_size || !memchr(s + offset, 0, strings->sh_size - offset))
-		return NULL;
-	return s + offset;
 }
 
 /* Add a function, whose code must lie inside its section. */
@@ -135,10 +201,10 @@ static int symbols_read(struct cubin *c, const Elf64_Shdr *table, struct sim_mod
 		Elf64_Sym s;
 
 		memcpy(&s, place, sizeof(s));
-		if (!is_code(c, s.st_shndx))
+		if (!s.st_shndx || s.st_shndx >= c->head.e_shnum)
 			continue;
 		name = string_at(c, &c->sections[table->sh_link], s.st_name);
-		if (ELF64_ST_TYPE(s.st_info) == STT_FUNC && name)
+		if (is_code(c, s.st_shndx) && ELF64_ST_TYPE(s.st_info) == STT_FUNC && name)
 			r = function_add(c, m, &s, (uint32_t)(at / sizeof(s)), name);
 		s.st_value += c->sections[s.st_shndx].sh_addr;
 		memcpy(place, &s, sizeof(s));
@@ -240,6 +306,8 @@ static int image_process(struct cubin *c, uint64_t base, struct sim_module *m, u
 	if (r)
 		return r;
 	*ret_end = addresses_assign(c, base);
+	r = data_assign(c, m, ret_end);
+	memcpy(c->image + c->head.e_shoff, c->sections, c->head.e_shnum * sizeof(Elf64_Shdr));
 	for (size_t i = 0; i < c->head.e_shnum && !r; i++)
 		if (c->sections[i].sh_type == SHT_SYMTAB)
 			r = symbols_read(c, &c->sections[i], m);
@@ -269,4 +337,19 @@ int cubin_load(const uint8_t *image, size_t size, uint64_t base, struct sim_modu
 	r = image_process(&c, base, m, ret_end);
 	free(c.sections);
 	return r;
+}
+
+void cubin_unload(struct sim_module *m)
+{
+	for (size_t i = 0; i < m->n_functions; i++)
+		free(m->functions[i].name);
+	free(m->functions);
+	while (m->data) {
+		struct sim_data *d = m->data;
+
+		m->data = d->next;
+		free(d);
+	}
+	free(m->image);
+	free(m->relocated);
 }

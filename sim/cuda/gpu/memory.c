@@ -147,7 +147,19 @@ uint8_t *sim_generic(struct sim_process *p, const uint64_t at[4], uint64_t addre
 	/* Constant memory has generic addresses as well. */
 	if (!r && space == SPACE_GLOBAL)
 		r = sim_region_find(p, SPACE_CONST, at, address, size);
-	return r ? r->bytes + (address - r->address) : NULL;
+	if (r)
+		return r->bytes + (address - r->address);
+	return space == SPACE_GLOBAL ? sim_data_find(p, address, size) : NULL;
+}
+
+uint8_t *sim_data_find(const struct sim_process *p, uint64_t address, uint64_t size)
+{
+	for (const struct sim_module *m = p->modules; m; m = m->next)
+		for (struct sim_data *d = m->data; d; d = d->next)
+			if (address >= d->address && address - d->address <= d->size &&
+			    size <= d->size - (address - d->address))
+				return d->bytes + (address - d->address);
+	return NULL;
 }
 
 /* The contents of sections lie in the image; each function knows where its own begin. */

@@ -50,11 +50,7 @@ static struct sim_context *context_find(struct sim_process *p, uint64_t handle)
 /* Free a module, also one that was not loaded to the end. */
 static void module_free(struct sim_module *m)
 {
-	for (size_t i = 0; i < m->n_functions; i++)
-		free(m->functions[i].name);
-	free(m->functions);
-	free(m->image);
-	free(m->relocated);
+	cubin_unload(m);
 	free(m);
 }
 

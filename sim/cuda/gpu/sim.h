@@ -53,8 +53,17 @@ struct sim_function {
 };
 
 /** A loaded cubin, and its copy with addresses filled in. */
+/** Device memory of a module: its variables. */
+struct sim_data {
+	struct sim_data *next;
+	bool constant; /**< It is bank 3 of constant memory. */
+	uint64_t address, size;
+	uint8_t bytes[];
+};
+
 struct sim_module {
 	struct sim_module *next;
+	struct sim_data *data;
 	uint64_t handle, image_handle, context;
 	uint32_t dev;
 	uint8_t *image, *relocated;
@@ -340,19 +349,23 @@ struct sim_region *sim_region_find(struct sim_process *p, enum sim_space space,
 void sim_regions_free(struct sim_process *p);
 /** The bytes of a generic or global address as that lane sees it, writable; NULL if not mapped. */
 uint8_t *sim_generic(struct sim_process *p, const uint64_t at[4], uint64_t address, uint64_t size);
+/** The bytes of variables of loaded modules, writable; NULL where none is. */
+uint8_t *sim_data_find(const struct sim_process *p, uint64_t address, uint64_t size);
 /** The bytes of code of loaded modules; NULL where none is loaded. */
 const uint8_t *sim_code(const struct sim_process *p, uint32_t dev, uint64_t address, uint64_t size);
 
 /* ---- cubin.c ---- */
 /**
- * Load an ELF image and list its functions.  It fails on anything that is no little-endian 64-bit
+ * Load an ELF image, and list its functions and its variables' memory.  It fails on anything that is no little-endian 64-bit
  * ELF file.
  * @param base     Address of the first section with code.
- * @param ret_end  First address behind them.
- * @return 0, -EBADMSG, -ENOMEM; @p m owns what was allocated in any case.
+ * @param ret_end  First address behind them and the variables.
+ * @return 0, -EBADMSG, -ENOMEM; @p m owns what was allocated in any case: cubin_unload().
  */
 int cubin_load(const uint8_t *image, size_t size, uint64_t base, struct sim_module *m,
 	       uint64_t *ret_end);
+/** Free what was allocated. */
+void cubin_unload(struct sim_module *m);
 
 /* ---- place.c: contexts, modules, grids, running ---- */
 /** Make a context; the debugger hears of it.  @return NULL without memory. */

@@ -30,11 +30,7 @@ static struct symbols_image *load(const char *path)
 		(void)symbols_image_create(m.relocated, size, &i);
 	else
 		(void)symbols_image_create(bytes, size, &i);
-	for (size_t k = 0; k < m.n_functions; k++)
-		free(m.functions[k].name);
-	free(m.functions);
-	free(m.image);
-	free(m.relocated);
+	cubin_unload(&m);
 	return i;
 }
 
