@@ -81,6 +81,11 @@ void values_image_destroy(struct values_image *i)
 	free(i);
 }
 
+struct debug_info *values_image_debug_info(const struct values_image *i)
+{
+	return i->d;
+}
+
 /* ------------------------------------------------------------------ names -------------------- */
 
 static bool follow(Dwarf_Die *die, unsigned attribute, Dwarf_Die *ret)

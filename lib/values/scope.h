@@ -26,6 +26,8 @@ struct values_image;
 int values_image_create(struct symbols_image *i, struct values_image **ret);
 /** Release; NULL is allowed. */
 void values_image_destroy(struct values_image *i);
+/** @return the debug information that it was read from. */
+struct debug_info *values_image_debug_info(const struct values_image *i);
 
 enum values_kind {
 	VALUES_ARGUMENT,

@@ -77,11 +77,14 @@ static int find_variable(void *context, const char *name, struct values_result *
 {
 	struct evaluation *e = context;
 	const struct values_variable *v = value_frame_pick(e->f, name);
-	auto_free struct values_place *place = v ? calloc(1, sizeof(*place)) : NULL;
+	auto_free struct values_place *place = calloc(1, sizeof(*place));
 	auto_out struct out where = { 0 }, type = { 0 };
+	struct values_variable global;
+	int r = v ? 0 : value_frame_find_global(e->f, name, &global);
 
-	if (!v)
-		return -ENOENT;
+	if (r < 0)
+		return r;
+	v = v ? v : &global;
 	if (!place)
 		return -ENOMEM;
 	if (!e->call.reads_left)

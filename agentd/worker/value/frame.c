@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "symbols/debug_info.h"
 #include "values/expression/expression.h"
+#include "values/global.h"
 
 #define DEPTH_MAX 66u /* Callers and the innermost frame. */
 
@@ -26,6 +27,25 @@ const struct values_variable *value_frame_pick(const struct value_frame *f, cons
 			found = v;
 	}
 	return found;
+}
+
+/* Members of one variable are asked for by name one after the other, and each search reads much. */
+int value_frame_find_global(struct value_frame *f, const char *name, struct values_variable *ret)
+{
+	int r;
+
+	if (!f->image)
+		return -ENOENT;
+	if (!f->global.name || strcmp(f->global.name, name)) {
+		r = values_global_find(values_image_debug_info(f->image), f->scope, name, &f->global.variable);
+		if (r == -E2BIG)
+			value_request_miss(f->request, "variables: there are too many outside of functions to "
+						       "know all their names");
+		f->global.result = r == 0 || r == -ENOTUNIQ ? r : -ENOENT;
+		f->global.name = rpc_arena_strdup(f->request->arena, name);
+	}
+	*ret = f->global.variable;
+	return f->global.result;
 }
 
 bool value_frame_is_named(struct value_frame *f, const struct values_variable *v)

@@ -18,10 +18,21 @@ struct value_frame {
 	const struct values_scope *scope; /**< Empty without debug information. */
 	const struct values_frame *frame;
 	uint64_t address; /**< Where it is, or will return to. */
+	/** The name outside of functions that was looked for last, and what came of it. */
+	struct {
+		const char *name; /**< In the arena of the request; NULL: none yet. */
+		int result;
+		struct values_variable variable;
+	} global;
 };
 
 /** @return the variable that a name means; others of the name are hidden by it.  NULL: none. */
 const struct values_variable *value_frame_pick(const struct value_frame *f, const char *name);
+/**
+ * Find a variable that lies outside of functions.
+ * @return 0, -ENOENT, -ENOTUNIQ (several, none of which is meant).
+ */
+int value_frame_find_global(struct value_frame *f, const char *name, struct values_variable *ret);
 /** Is the name of a variable an expression that means it?  False also when there are too many to tell. */
 bool value_frame_is_named(struct value_frame *f, const struct values_variable *v);
 /** Does the lane execute? */

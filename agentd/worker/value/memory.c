@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agentd/worker/value/request.h"
+#include "values/constant_bank.h"
 
 /* User addresses end here; an address above can only be in an aperture. */
 #define GLOBAL_END (UINT64_C(1) << 47)
@@ -55,6 +56,7 @@ static bool space_to_rpc(enum values_space space, enum rpc_memory_space *ret)
 	case VALUES_SPACE_PARAMETER: *ret = RPC_MEMORY_SPACE_PARAM; return true;
 	case VALUES_SPACE_GENERIC: *ret = RPC_MEMORY_SPACE_GENERIC; return true;
 	case VALUES_SPACE_CODE: *ret = RPC_MEMORY_SPACE_CODE; return true;
+	case VALUES_SPACE_CONSTANT: *ret = RPC_MEMORY_SPACE_CONSTANT; return true;
 	default: return false;
 	}
 }
@@ -81,7 +83,8 @@ static const struct value_piece *fetch_piece(struct value_request *k, enum value
 
 	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
 		struct target_wave_memory what = { .wave = k->wave, .space = name, .lane = lane,
-						   .address = starts[i], .size = PIECE };
+						   .address = starts[i], .size = PIECE,
+						   .bank = VALUES_CONSTANT_BANK };
 		ssize_t n;
 
 		/* Each try stops the queue, also one that reads nothing. */
@@ -136,10 +139,12 @@ static int read_wave_memory(struct value_request *k, uint32_t lane, enum values_
 	return 0;
 }
 
+/* @return 0, -EBUSY (only a stop would make it readable), -EFAULT. */
 static int read_global(struct target *t, uint64_t address, void *ret, size_t size)
 {
 	struct agent_err err = { 0 };
 	ssize_t n = -EFAULT;
+	bool is_busy;
 
 	if (address >= GLOBAL_END || size > UINT32_MAX)
 		return -EFAULT;
@@ -147,22 +152,40 @@ static int read_global(struct target *t, uint64_t address, void *ret, size_t siz
 		t->memory_no_stop = true;
 		n = t->ops->memory(t, address, ret, (uint32_t)size, &err);
 	}
+	is_busy = n == -EBUSY;
 	if (n < 0 && !t->ended)
 		n = memory_read(&t->memory, address, ret, size);
-	return n == (ssize_t)size ? 0 : -EFAULT;
+	if (n == (ssize_t)size)
+		return 0;
+	return is_busy ? -EBUSY : -EFAULT;
+}
+
+/* Is it memory of the process, and not what only the wave sees? */
+static bool is_global(const struct target *t, enum values_space space, uint64_t address)
+{
+	switch (space) {
+	case VALUES_SPACE_GLOBAL: return true;
+	case VALUES_SPACE_CONSTANT: return address >= VALUES_CONSTANT_BANK_MAX;
+	case VALUES_SPACE_GENERIC: return !(t->ops->wave_spaces & TARGET_SPACE_BIT(RPC_MEMORY_SPACE_GENERIC));
+	default: return false;
+	}
 }
 
 int value_memory_read(void *request, uint32_t lane, enum values_space space, uint64_t address, void *ret,
 		      size_t size)
 {
 	struct value_request *k = request;
+	int r;
 
 	if (k->target->ended)
 		return -EPIPE;
-	if (space == VALUES_SPACE_GLOBAL ||
-	    (space == VALUES_SPACE_GENERIC &&
-	     !(k->target->ops->wave_spaces & TARGET_SPACE_BIT(RPC_MEMORY_SPACE_GENERIC))))
-		return read_global(k->target, address, ret, size);
+	if (is_global(k->target, space, address)) {
+		r = read_global(k->target, address, ret, size);
+		if (r != -EBUSY)
+			return r;
+		/* NVIDIA's driver reads device memory only while devices stand still; the wave's own does. */
+		space = VALUES_SPACE_GENERIC;
+	}
 	if (value_request_is_late(k))
 		return -ETIMEDOUT;
 	k->memory.ran = true;

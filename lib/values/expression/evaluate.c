@@ -303,6 +303,8 @@ static int eval_name(struct run *x, const struct values_term *t, result *ret)
 
 	if (r == -ENOENT)
 		return FAIL(x, t, "there is no %.64s here", t->name);
+	if (r == -ENOTUNIQ)
+		return FAIL(x, t, "several compile units have a %.64s, and this function's has none", t->name);
 	if (r == -EDQUOT)
 		return FAIL(x, t, "the expression reads too much memory");
 	if (r < 0)

@@ -77,7 +77,7 @@ struct values_names {
 	 * Find a variable, or its copy in another lane than the one that is looked at.
 	 * @param name  As `idx` or `ns::table`; `file.cu::x` too.
 	 * @param ret   A type, and bytes or an address; zeroed before the call.
-	 * @return 0, -ENOENT, or a negative errno.
+	 * @return 0, -ENOENT, -ENOTUNIQ (several, none of which is meant), or another negative errno.
 	 */
 	int (*variable)(void *context, const char *name, struct values_result *ret);
 	/**

@@ -80,7 +80,8 @@ static const char *string_at(const struct cubin *c, const Elf64_Shdr *strings, u
 {
 	const char *s = (const char *)c->image + strings->sh_offset;
 
-	if (strings->sh_type == SHT_NOBITS || offset >= strings->sh_size || !memchr(s + offset, 0, strings->sh_size - offset))
+	if (strings->sh_type == SHT_NOBITS || offset >= strings->sh_size ||
+	    !memchr(s + offset, 0, strings->sh_size - offset))
 		return NULL;
 	return s + offset;
 }

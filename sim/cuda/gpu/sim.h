@@ -356,8 +356,8 @@ const uint8_t *sim_code(const struct sim_process *p, uint32_t dev, uint64_t addr
 
 /* ---- cubin.c ---- */
 /**
- * Load an ELF image, and list its functions and its variables' memory.  It fails on anything that is no little-endian 64-bit
- * ELF file.
+ * Load an ELF image, and list its functions and its variables' memory.  It fails on anything that is
+ * no little-endian 64-bit ELF file.
  * @param base     Address of the first section with code.
  * @param ret_end  First address behind them and the variables.
  * @return 0, -EBADMSG, -ENOMEM; @p m owns what was allocated in any case: cubin_unload().

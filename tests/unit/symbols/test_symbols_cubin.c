@@ -92,11 +92,7 @@ static struct cubin load(const char *name, enum stage stage)
 		memcpy(c.bytes, module.relocated, c.size);
 	else if (stage != AS_COMPILED)
 		take_over(&c, module.relocated, stage);
-	for (size_t i = 0; i < module.n_functions; i++)
-		free(module.functions[i].name);
-	free(module.functions);
-	free(module.image);
-	free(module.relocated);
+	cubin_unload(&module);
 	return c;
 }
 
