@@ -2,6 +2,7 @@
 #include "agentd/audit.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "agentd/access.h"
 #include "base/log.h"
@@ -64,6 +65,60 @@ void audit_refusals(uid_t uid, uint32_t n, uint32_t seconds)
 
 	log_record(LOG_LEVEL_WARNING, LOG_MESSAGE_REFUSED, fields, "uid %s: %s more attaches refused in %u s", user.text,
 		   count.text, seconds);
+}
+
+static void audit_use(const char *id, const struct audit_client *client, const struct audit_use *use,
+		      const char *owner)
+{
+	const struct number target = number_of(use->pid), uid = user_of(client ? client->uid : ACCESS_NOBODY),
+			    peer = number_of(client ? client->pid : 0), count = number_of(use->n);
+	char session[16], more[40] = "";
+	const struct log_field fields[] = { { "OBJECT_PID", target.text },
+					    { "GPU_AGENT_PEER_UID", uid.text },
+					    { "GPU_AGENT_PEER_PID", peer.text },
+					    { "GPU_AGENT_METHOD", use->method },
+					    { "GPU_AGENT_SESSION", session },
+					    { "GPU_AGENT_COUNT", count.text },
+					    { "GPU_AGENT_UID", owner },
+					    { NULL, NULL } };
+
+	snprintf(session, sizeof(session), "s%u", use->session);
+	if (use->n > 1)
+		snprintf(more, sizeof(more), ", and %u calls before", use->n - 1);
+	log_record(LOG_LEVEL_INFO, id, fields, "%s on process %s%s%s by uid %s (pid %s)%s", use->method, target.text,
+		   owner ? " of uid " : "", owner ? owner : "", uid.text, peer.text, more);
+}
+
+void audit_control(const struct audit_client *client, const struct audit_use *use)
+{
+	audit_use(LOG_MESSAGE_CONTROL, client, use, NULL);
+}
+
+void audit_read(const struct audit_client *client, const struct audit_use *use)
+{
+	audit_use(LOG_MESSAGE_READ, client, use, user_of(use->uid).text);
+}
+
+static void audit_uses(uid_t uid, uint32_t n, uint32_t seconds, const char *whose)
+{
+	const struct number user = user_of(uid), count = number_of(n);
+	const struct log_field fields[] = { { "GPU_AGENT_PEER_UID", user.text },
+					    { "GPU_AGENT_COUNT", count.text },
+					    { "GPU_AGENT_WHOSE", whose },
+					    { NULL, NULL } };
+
+	log_record(LOG_LEVEL_INFO, LOG_MESSAGE_USES, fields, "uid %s: %s more calls on %s processes in %u s", user.text,
+		   count.text, strcmp(whose, "own") ? "other users'" : "its own", seconds);
+}
+
+void audit_own_uses(uid_t uid, uint32_t n, uint32_t seconds)
+{
+	audit_uses(uid, n, seconds, "own");
+}
+
+void audit_other_uses(uid_t uid, uint32_t n, uint32_t seconds)
+{
+	audit_uses(uid, n, seconds, "others");
 }
 
 void audit_lie(const char *what, uint64_t client)

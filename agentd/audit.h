@@ -6,8 +6,8 @@
  * @file audit.h
  * Journal records of who was let do what, as the monitor and the judge write them.
  *
- * Each fact has one writer, which knows it for itself: the monitor writes down whom it let attach, the
- * judge who was refused.  gpu-agentd(8) lists the fields.
+ * Each fact has one writer: the monitor writes down whom it let attach, the judge who was refused, and
+ * who does what in a session, which the session's worker says.  gpu-agentd(8) lists the fields.
  */
 
 #include <stdbool.h>
@@ -30,6 +30,22 @@ struct audit_client {
 void audit_attach(const struct audit_client *client, uint32_t pid, enum ipc_verdict verdict, bool joined);
 /** Refusals without a record of their own.  @param uid  ACCESS_NOBODY: of several users. */
 void audit_refusals(uid_t uid, uint32_t n, uint32_t seconds);
+/** What a client does with the target of a session. */
+struct audit_use {
+	const char *method;
+	uint32_t session, pid;
+	uid_t uid;    /**< Whose process it is. */
+	uint32_t n;   /**< Calls that the record stands for. */
+};
+
+/** @param client  NULL: it has gone, and nobody knows any more who it was. */
+void audit_control(const struct audit_client *client, const struct audit_use *use);
+/** It reads what a process of another user does.  @param client  As audit_control() has it. */
+void audit_read(const struct audit_client *client, const struct audit_use *use);
+/** Uses without a record of their own, by users of their own processes.  @param uid  As audit_refusals() has it. */
+void audit_own_uses(uid_t uid, uint32_t n, uint32_t seconds);
+/** The same, of processes of others. */
+void audit_other_uses(uid_t uid, uint32_t n, uint32_t seconds);
 /** The frontend spoke for a client that it has not.  @param what  What it asked for. */
 void audit_lie(const char *what, uint64_t client);
 

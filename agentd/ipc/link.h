@@ -51,9 +51,10 @@ struct ipc_head {
 	uint64_t id;	 /**< Id of the call, chosen by front; IPC_NOTIFY: the exceptions that it tells of. */
 	uint32_t flags;
 	uint32_t holder_uid; /**< IPC_CALL: user who holds the writer lease. */
-	uint32_t client;     /**< IPC_CALL: number of the client, one for each attachment. */
+	uint64_t client; /**< IPC_CALL, IPC_CLIENT_LEFT: whose; the number that the judge has given its connection. */
+	uint64_t size;	 /**< Bytes of text; a text above IPC_INLINE_MAX is in a memfd. */
 	uint32_t stopped_us; /**< From a worker: queues stood still for so long for a look since its last message. */
-	uint64_t size;	     /**< Bytes of text; a text above IPC_INLINE_MAX is in a memfd. */
+	uint32_t pad;
 };
 
 /**

@@ -21,6 +21,7 @@
 #include "agentd/ipc/child.h"
 #include "agentd/ipc/monitor_frontend.h"
 #include "agentd/ipc/monitor_rules.h"
+#include "agentd/ipc/monitor_worker.h"
 
 /** The judge: the socket pair to the frontend, and the listening socket; besides IPC_FD_MONITOR. */
 #define JUDGE_FD_FRONT	5
@@ -42,6 +43,7 @@ enum judge_type {
 	JUDGE_READ,	  /**< struct judge_read; JUDGE_FACTS answers. */
 	JUDGE_WATCH_ASKED, /**< struct judge_watch, without facts; JUDGE_WATCH answers. */
 	JUDGE_STOP,	  /**< struct judge_stop: accept nobody and ask nobody any more. */
+	JUDGE_USED,	  /**< struct judge_used. */
 };
 
 /** Who a client is, as the judge has read it from its socket and its process. */
@@ -117,6 +119,15 @@ struct judge_watch {
 struct judge_fallen {
 	uint32_t type;
 	int32_t status; /**< -EPROTO: the last of these; other -errno. */
+};
+
+/** A client uses a session; the judge knows who it is, and writes it down. */
+struct judge_used {
+	uint32_t type;
+	uint32_t worker, session, pid; /**< Where; and the target. */
+	uint32_t uid;		       /**< Whose process that is. */
+	uint32_t pad;
+	struct ipc_used used;
 };
 
 /** The agent stops. */

@@ -25,8 +25,10 @@ enum ipc_monitor_worker_type {
 	 * connection to a connect broker (connect.h).  It closes that end in any case.
 	 */
 	IPC_BROKER,
+	IPC_USED, /**< struct ipc_used. */
 	/* monitor -> worker */
-	IPC_RULE, /**< struct ipc_rule. */
+	IPC_RULE,   /**< struct ipc_rule. */
+	IPC_LET_IN, /**< struct ipc_let_in; before the frontend hears that the client may call the worker. */
 };
 
 /** IPC_ARM: the monitor kills the child unless it disarms in time.  IPC_DISARM: it has. */
@@ -72,6 +74,28 @@ struct ipc_hook {
 	struct ipc_fault fault;
 };
 
+enum ipc_use {
+	IPC_USE_READ = 1, /**< It reads what a process of another user does. */
+	IPC_USE_CONTROL,  /**< It changes something. */
+	IPC_USE_COUNT,
+};
+
+/** Most IPC_USED that a worker sends in a second; what is above that it counts. */
+#define IPC_USED_PER_SECOND 50
+/** A worker that sends more in a second is not itself any more, and is killed. */
+#define IPC_USED_MAX 1000
+/** Room for the name of a method, with its NUL. */
+#define IPC_METHOD_SIZE 28
+
+/** A client uses the session: the worker says so before it does what the client wants. */
+struct ipc_used {
+	uint32_t type;
+	uint32_t kind;	 /**< enum ipc_use. */
+	uint64_t client; /**< The number of its connection. */
+	uint32_t more;	 /**< So many calls of that client more, of any kind, were counted since it was named last. */
+	char method[IPC_METHOD_SIZE];
+};
+
 /** Whatever a child may tell the monitor. */
 union ipc_child_message {
 	uint32_t type;
@@ -80,6 +104,7 @@ union ipc_child_message {
 	struct ipc_broker broker;
 	struct ipc_found found;
 	struct ipc_hook hook;
+	struct ipc_used used;
 };
 
 /** What a rule keeps of an exception; with LIGHT and FULL it is a core besides the document. */
@@ -107,6 +132,25 @@ struct ipc_rule {
 	uint32_t again;	  /**< An earlier try failed, and the log says so already. */
 	uint32_t devices[IPC_RULE_DEVICES_MAX];
 	char name[IPC_RULE_NAME_SIZE]; /**< "": no rule watches any more. */
+};
+
+/**
+ * A client may use the session.  The worker serves nobody else, whoever the frontend says that it
+ * speaks for, and lets a client do no more than is said here.
+ */
+struct ipc_let_in {
+	uint32_t type;
+	uint32_t rights; /**< enum ipc_right. */
+	uint64_t client; /**< The number of its connection. */
+	uint32_t uid;
+	uint32_t admin;
+};
+
+/** Whatever the monitor may tell a worker. */
+union ipc_worker_message {
+	uint32_t type;
+	struct ipc_rule rule;
+	struct ipc_let_in let_in;
 };
 
 #endif /* AGENTD_IPC_MONITOR_WORKER_H */

@@ -111,7 +111,7 @@ static void audit_refusal(struct judge *j, const struct ipc_start *start, const 
 {
 	const struct audit_client who = { .pid = client->peer.pid, .uid = client->peer.uid };
 
-	if (refusals_add(&j->candidates.refusals, client->peer.charge, now))
+	if (budgets_add(&j->candidates.refusals, client->peer.charge, 1, now))
 		audit_attach(&who, start->pid, verdict, false);
 }
 
@@ -180,6 +180,8 @@ void candidates_answered(struct judge *j, const struct ipc_started *m, int chann
 		return;
 	}
 	remove_candidate(&j->candidates, c);
+	if (c->start.kind == IPC_KIND_SESSION && !c->start.judge && m->verdict == IPC_VERDICT_OK)
+		names_add(&j->names, &j->clients, c->client, m->worker);
 	tell(j, &c->start, c->client, m, channel);
 	free_candidate(c);
 }
@@ -320,7 +322,7 @@ uint64_t candidates_deadlines(struct judge *j)
 	while ((late = find_late(&j->candidates)))
 		finish(j, late, late_answer(&late->oracle));
 	ask_for_next(j);
-	earliest = refusals_due(&j->candidates.refusals, clock_now_ns(), false, audit_refusals);
+	earliest = budgets_due(&j->candidates.refusals, clock_now_ns(), false, audit_refusals);
 	for (const struct candidate *c = j->candidates.first; c; c = c->next)
 		if (c->oracle.child)
 			earliest = clock_earlier(earliest, c->oracle.deadline);
@@ -336,7 +338,7 @@ void candidates_cancel(struct judge *j)
 		oracle_give_up(&c->oracle);
 		free_candidate(c);
 	}
-	refusals_due(&j->candidates.refusals, clock_now_ns(), true, audit_refusals);
+	budgets_due(&j->candidates.refusals, clock_now_ns(), true, audit_refusals);
 }
 
 /* ------------------------------------------------------------------ beginning ---------------- */

@@ -16,7 +16,7 @@
 #include <sys/types.h>
 
 #include "agentd/ipc/monitor_judge.h"
-#include "agentd/judge/refusals.h"
+#include "agentd/judge/budgets.h"
 
 struct candidate;
 struct client;
@@ -24,7 +24,7 @@ struct judge;
 
 struct candidates {
 	struct candidate *first; /**< The oldest first. */
-	struct refusals refusals;
+	struct budgets refusals;
 };
 
 /**

@@ -14,6 +14,8 @@
 #include "agentd/ipc/outbox.h"
 #include "agentd/judge/candidates.h"
 #include "agentd/judge/clients.h"
+#include "agentd/judge/names.h"
+#include "agentd/judge/uses.h"
 
 struct judge {
 	struct access_rules groups;
@@ -24,6 +26,8 @@ struct judge {
 	struct outbox monitor;
 	struct clients clients;
 	struct candidates candidates;
+	struct names names;
+	struct uses uses;
 	struct closers closers;
 	uint64_t accept_at;  /**< Accepting failed, and is tried again then (monotonic ns); 0: it did not. */
 	bool front_serves;

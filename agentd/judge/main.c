@@ -89,8 +89,10 @@ static void children_ended(struct judge *j)
 
 static int poll_timeout(struct judge *j)
 {
-	uint64_t next = j->is_stopping ? 0 : candidates_deadlines(j);
+	uint64_t next = uses_due(&j->uses, clock_now_ns(), false);
 
+	if (!j->is_stopping)
+		next = clock_earlier(next, candidates_deadlines(j));
 	if (j->accept_at && !clock_left_ms(j->accept_at))
 		j->accept_at = 0;
 	next = clock_earlier(next, j->accept_at);
@@ -193,9 +195,11 @@ int main(int argc, char **argv)
 	}
 	serve(&j);
 	candidates_cancel(&j);
+	uses_due(&j.uses, clock_now_ns(), true);
 	say_the_rest(&j);
 	judge_close_front(&j);
 	closers_deinit(&j.closers);
+	names_deinit(&j.names);
 	clients_deinit(&j.clients);
 	return 0;
 }

@@ -1,5 +1,5 @@
 archives += judge
-judge_src := $(addprefix agentd/judge/,accept.c candidates.c clients.c judge.c refusals.c requests.c)
+judge_src := $(addprefix agentd/judge/,accept.c budgets.c candidates.c clients.c judge.c names.c requests.c uses.c)
 
 programs += gpu-agent-judge
 gpu-agent-judge_src := agentd/judge/main.c

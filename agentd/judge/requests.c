@@ -10,6 +10,7 @@
 #include "agentd/judge/judge.h"
 #include "agentd/privileges.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/fd.h"
 
 /*
@@ -280,6 +281,21 @@ static int on_watch(struct judge *j, const void *msg, size_t size, int fds[])
 	return 0;
 }
 
+static int on_used(struct judge *j, const void *msg, size_t size, int fds[])
+{
+	uses_record(&j->uses, &j->names, msg, clock_now_ns());
+	return 0;
+}
+
+static int on_ended(struct judge *j, const void *msg, size_t size, int fds[])
+{
+	const struct ipc_ended *m = msg;
+
+	names_worker_ended(&j->names, m->worker);
+	judge_tell_front(j, m, sizeof(*m), -1);
+	return 0;
+}
+
 static int on_stop(struct judge *j, const void *msg, size_t size, int fds[])
 {
 	j->is_stopping = true;
@@ -293,6 +309,8 @@ static const struct request of_monitor[] = {
 	{ JUDGE_READ, sizeof(struct judge_read), 0, 0, on_read },
 	{ JUDGE_WATCH_ASKED, sizeof(struct judge_watch), 0, 0, on_watch },
 	{ JUDGE_STOP, sizeof(struct judge_stop), 0, 0, on_stop },
+	{ JUDGE_USED, sizeof(struct judge_used), 0, 0, on_used },
+	{ IPC_ENDED, sizeof(struct ipc_ended), 0, 0, on_ended },
 	{ IPC_STARTED, sizeof(struct ipc_started), 0, 1, on_started },
 	{ IPC_LIMITS, sizeof(struct ipc_limits), 0, 0, on_limits },
 };

@@ -67,13 +67,17 @@ static enum ipc_verdict judge_session(struct workers *w, const struct judge_star
 	return quota_allows(w, IPC_KIND_SESSION, &m->client) ? IPC_VERDICT_OK : IPC_VERDICT_LIMIT;
 }
 
-/* That one is judged again is no news. */
-static void audit(const struct judge_start *m, const struct ipc_started *answer)
+/* The worker hears of the client, and so does who reads the log.  @return 0, -errno: the worker does not hear it. */
+static int let_in(struct worker *k, const struct judge_start *m, bool joined)
 {
 	const struct audit_client who = { .pid = m->client.pid, .uid = m->client.uid };
+	const struct ipc_let_in client = { .type = IPC_LET_IN, .rights = m->target.rights, .client = m->start.client,
+					   .uid = m->client.uid, .admin = m->client.admin };
+	int r = workers_let_in(k, &client);
 
-	if (!m->start.judge)
-		audit_attach(&who, m->start.pid, IPC_VERDICT_OK, answer->joined);
+	if (r == 0)
+		audit_attach(&who, m->start.pid, IPC_VERDICT_OK, joined);
+	return r;
 }
 
 static void start_session(struct workers *w, const struct judge_start *m, int *take_pidfd, struct ipc_started *ret,
@@ -101,7 +105,9 @@ static void start_session(struct workers *w, const struct judge_start *m, int *t
 		k->target_uid = m->target.uid;
 	ret->worker = k->id;
 	ret->session = k->session;
-	audit(m, ret);
+	/* Who is only judged again was let in before. */
+	if (!m->start.judge)
+		ret->status = let_in(k, m, ret->joined);
 }
 
 /* A look without a session, the store, or an adapter. */

@@ -30,7 +30,9 @@
 typedef int request_fn(struct monitor *s, struct worker *k, const void *msg, int fds[]);
 
 static request_fn on_start, on_note, on_hooks, on_facts, on_watched, on_fallen, on_store, on_broker, on_found,
-	on_hook, on_arm, on_disarm;
+	on_hook, on_used, on_arm, on_disarm;
+
+#define SECOND_NS UINT64_C(1000000000)
 
 /* Who asks, as a bit. */
 #define JUDGE	1u
@@ -57,6 +59,7 @@ static const struct request {
 	{ IPC_STORE,  SESSION, sizeof(struct ipc_store), 1, 1, on_store },
 	{ IPC_BROKER, SESSION, sizeof(struct ipc_broker), 1, 1, on_broker },
 	{ IPC_HOOK,   SESSION, sizeof(struct ipc_hook),	 1, 1, on_hook },
+	{ IPC_USED,   SESSION, sizeof(struct ipc_used),	 0, 0, on_used },
 	{ IPC_FOUND,  LOOK,    sizeof(struct ipc_found), 0, 0, on_found },
 	{ IPC_ARM,    GUARDED, sizeof(struct ipc_guard), 0, 0, on_arm },
 	{ IPC_DISARM, GUARDED, sizeof(struct ipc_guard), 0, 0, on_disarm },
@@ -249,6 +252,41 @@ static int on_hook(struct monitor *s, struct worker *k, const void *msg, int fds
 		log_warning("rule %s: its hook is not run for process %d: %s", f.rule, (int)f.pid,
 			    s->rules.stays_ended ? "gpu-agentd is to be restarted" :
 			    r == -EPIPE		 ? "the rules process is being started again" : strerror(-r));
+	return 0;
+}
+
+static bool is_method(const char name[IPC_METHOD_SIZE])
+{
+	const size_t n = strnlen(name, IPC_METHOD_SIZE);
+
+	return n && n < IPC_METHOD_SIZE && strspn(name, "abcdefghijklmnopqrstuvwxyz.") == n;
+}
+
+/* Its client has no part in what it says of others, but a worker may be its client's by now. */
+static bool is_flood(struct worker *k, uint64_t now)
+{
+	if (now - k->used_ns >= SECOND_NS) {
+		k->used_ns = now;
+		k->n_used = 0;
+	}
+	return ++k->n_used > IPC_USED_MAX;
+}
+
+static int on_used(struct monitor *s, struct worker *k, const void *msg, int fds[])
+{
+	const struct ipc_used *m = msg;
+	const struct judge_used q = { .type = JUDGE_USED, .worker = k->id, .session = k->session,
+				      .pid = (uint32_t)k->target, .uid = k->target_uid, .used = *m };
+
+	if (!m->kind || m->kind >= IPC_USE_COUNT || !is_method(m->method))
+		return -EPROTO;
+	if (is_flood(k, clock_now_ns())) {
+		log_warning("worker %d for process %d says too often who uses it: killed, the kernel releases the target",
+			    (int)k->pid, (int)k->target);
+		return -EPROTO;
+	}
+	if (s->front.box.sock >= 0)
+		monitor_tell_front(s, &q, sizeof(q), -1);
 	return 0;
 }
 

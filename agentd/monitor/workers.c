@@ -267,6 +267,14 @@ int workers_tell_rule(struct workers *w, uint32_t id, const struct ipc_rule *rul
 	return -ESRCH;
 }
 
+int workers_let_in(struct worker *k, const struct ipc_let_in *m)
+{
+	ssize_t n = k->guard_fd < 0 ? 0 : fd_send(k->guard_fd, m, sizeof(*m), NULL, 0);
+
+	/* One that is about to end serves nobody any more. */
+	return n < 0 && n != -EPIPE ? (int)n : 0;
+}
+
 bool workers_arm(struct worker *k, uint32_t ms)
 {
 	if (ms > ARM_MS_MAX)

@@ -50,6 +50,8 @@ struct worker {
 	uint32_t producer; /**< Store for records of that worker; 0: for a client. */
 	enum ipc_how how; /**< What to report when it was our doing. */
 	bool was_killed;  /**< By us. */
+	uint64_t used_ns; /**< In the second that began then */
+	uint32_t n_used;  /**< it has told so often that it is used. */
 	int stop_signal;  /**< It stands still by this signal; 0: it runs. */
 	uint64_t stop_end; /**< While it does: when it is killed for that (monotonic ns). */
 };
@@ -125,6 +127,8 @@ bool workers_is_own(const struct workers *w, pid_t pid);
 /** @return how many there are of that kind, of all users. */
 uint32_t workers_count(const struct workers *w, enum ipc_kind kind);
 
+/** Tell a worker whom it may serve.  @return 0, -EAGAIN: it is too busy to hear it; -errno. */
+int workers_let_in(struct worker *worker, const struct ipc_let_in *m);
 /** @param rule  Without a name: none watches any more.  @return 0, -ESRCH, -errno. */
 int workers_tell_rule(struct workers *w, uint32_t worker, const struct ipc_rule *rule);
 /** Kill it unless it disarms within that time.  @return false: nobody needs so long. */

@@ -15,7 +15,7 @@ $(eval $(call unit_test,agentd_access,agentd base,-lcap -Xlinker --wrap=getsocko
 $(eval $(call unit_test,monitor_config,rules agentd base,-linih))
 test_monitor_config_deps := $(protocol_gen)
 $(eval $(call unit_test,judge_clients,judge agentd base,-lcap))
-$(eval $(call unit_test,judge_refusals,judge agentd base,-lcap))
+$(eval $(call unit_test,judge_budgets,judge agentd base,-lcap))
 $(eval $(call unit_test,judge_requests,judge agentd base,-lcap))
 $(eval $(call unit_test,agentd_outbox,agentd base))
 $(eval $(call unit_test,monitor_stop,monitor agentd base,-lcap))
@@ -78,7 +78,7 @@ define worker_test
 $(call unit_test,worker_$(1),$(worker_libs),$(worker_ldlibs))
 test_worker_$(1)_deps := $(protocol_gen)
 endef
-$(foreach t,undo readers suspension rate_limit subscribers kfd_journal memory thread_pool leader convert inspect target_kfd target_cuda core session capture group code arguments,$(eval $(call worker_test,$(t))))
+$(foreach t,undo readers suspension rate_limit subscribers usage kfd_journal memory thread_pool leader convert inspect target_kfd target_cuda core session capture group code arguments,$(eval $(call worker_test,$(t))))
 test_worker_target_cuda_deps += $(cudbg_slots)
 # The target exchanges a file between two opens of it.
 test_worker_code_ldlibs += -Xlinker --wrap=openat

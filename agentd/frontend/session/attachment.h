@@ -14,7 +14,7 @@ struct attachment {
 	struct conn *conn;
 	struct session *session;
 	enum ipc_right rights;
-	uint32_t number; /**< How the worker calls this client. */
+	uint32_t number; /**< Of all that this session has had. */
 	struct notices notices;
 	bool established; /**< The worker has answered session.attach. */
 	uint64_t user_ns;	/**< Number of the client's user namespace; 0: not known. */

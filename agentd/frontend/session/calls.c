@@ -89,7 +89,6 @@ static void call_with(struct session *s, struct request *r, const char *params, 
 		      uint32_t flags, uint32_t timeout_ms, int take_fd)
 {
 	auto_close int fd = take_fd;
-	const struct attachment *a = r->conn ? attachment_of(s, r->conn) : NULL;
 	struct ipc_head head = { .type = IPC_CALL,
 				 .number = r->method,
 				 .id = ++s->all->last_call,
@@ -97,7 +96,7 @@ static void call_with(struct session *s, struct request *r, const char *params, 
 					  (s->writer ? IPC_FLAG_HOLDER : 0) |
 					  (r->conn && r->conn->admin ? IPC_FLAG_ADMIN : 0) |
 					  (s->writer && s->writer == r->conn ? IPC_FLAG_WRITER : 0),
-				 .client = a ? a->number : 0,
+				 .client = r->conn ? r->conn->id : 0,
 				 .holder_uid = s->writer ? s->writer->uid : 0,
 				 .size = size };
 	struct agent_err err = { 0 };

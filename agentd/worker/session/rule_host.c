@@ -5,7 +5,7 @@
 #include "base/out.h"
 
 /** The rule's number among the clients (subscribers.h); the frontend's own begin at 1. */
-#define RULE_CLIENT UINT32_MAX
+#define RULE_CLIENT UINT64_MAX
 
 static void work_begin(void *session)
 {

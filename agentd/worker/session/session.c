@@ -12,6 +12,7 @@
 #include "agentd/worker/session/last_look.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/out.h"
 
@@ -289,6 +290,16 @@ static void serve_attach(struct session *s)
 		over(s, RPC_END_REASON_DETACHED);
 }
 
+/* The frontend has seen to it already, unless it is not itself any more. */
+static int check_right(const struct session *s, struct agent_err *err)
+{
+	if (s->call.number >= RPC_METHOD_COUNT || rpc_methods[s->call.number].right != RPC_RIGHT_CONTROL ||
+	    s->call.flags & IPC_FLAG_CONTROL)
+		return 0;
+	return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, 0, NULL, "ask the owner of the process or an administrator",
+			     "you may look at process %d, but not control it", (int)s->options->pid);
+}
+
 static void serve_method(struct session *s, struct ipc_message *m)
 {
 	auto_rpc_arena struct rpc_arena arena;
@@ -300,9 +311,13 @@ static void serve_method(struct session *s, struct ipc_message *m)
 	out_init(&text, 0);
 	s->call_fd = TAKE_FD(m->fd);
 	session_work_begin(s);
-	r = rpc_session_dispatch(&session_handlers, s, NULL, &arena,
-				 (enum rpc_method)m->head.number, m->text, (size_t)m->head.size,
-				 &text, &err);
+	r = check_right(s, &err);
+	if (r == 0) {
+		usage_called(&s->usage, s->call.client, (enum rpc_method)m->head.number, clock_now_ns());
+		r = rpc_session_dispatch(&session_handlers, s, NULL, &arena,
+					 (enum rpc_method)m->head.number, m->text, (size_t)m->head.size,
+					 &text, &err);
+	}
 	session_work_end(s);
 	suspension_sync(s);
 	/* No handler wanted the descriptor. */
@@ -344,8 +359,9 @@ static void subscribe_again(struct session *s)
 }
 
 /* A client has left: its subscription ends, and those of the others go on. */
-static void client_left(struct session *s, uint32_t client)
+static void client_left(struct session *s, uint64_t client)
 {
+	usage_left(&s->usage, client, clock_now_ns());
 	if (!subscribers_remove(&s->subscribers, client))
 		return;
 	session_undo_begin(s);
@@ -378,12 +394,75 @@ static void lease_lost(struct session *s, enum rpc_resume_reason why)
 		notify_resumed(s, why, n - t->n_suspended, since_ns);
 }
 
+static void take_rule(struct session *s, const struct ipc_rule *rule)
+{
+	struct agent_err err = { 0 };
+	int r = -ESRCH;
+
+	event_del(s->no_call);
+	if (s->target) {
+		session_work_begin(s);
+		r = rule_engine_set(&s->rule, rule, &err);
+		session_work_end(s);
+	}
+	if (r == 0)
+		return;
+	log_line(rule->again ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING,
+		 "rule %s: process %d is not watched: %s", rule->name, (int)s->options->pid,
+		 s->target ? err.message : s->attach_err.message);
+	over(s, s->target && s->target->ended ? s->target->end_reason : RPC_END_REASON_DETACHED);
+}
+
+/* Take a message of the monitor.  @return 1, 0 at end of file, -EAGAIN, other -errno. */
+static int read_guard(struct session *s)
+{
+	int fds[FD_MESSAGE_MAX];
+	union ipc_worker_message m = { 0 };
+	size_t n_fds;
+	ssize_t n = fd_recv(s->deadline.fd, &m, sizeof(m), fds, &n_fds);
+
+	for (size_t i = 0; i < n_fds; i++)
+		close(fds[i]);
+	if (n <= 0)
+		return (int)n;
+	if (m.type == IPC_LET_IN && (size_t)n == sizeof(m.let_in))
+		return usage_let_in(&s->usage, &m.let_in) < 0 ? -ENOMEM : 1;
+	if (m.type != IPC_RULE || (size_t)n != sizeof(m.rule))
+		return -EPROTO;
+	take_rule(s, &m.rule);
+	return 1;
+}
+
+/*
+ * Does the call come from somebody whom the monitor has let in?  It may do what the monitor says, and
+ * what the frontend says.
+ */
+static bool admit(struct session *s)
+{
+	struct usage_client *client = usage_find(&s->usage, s->call.client);
+
+	/* The monitor says it before the frontend knows, so that it is there by now. */
+	while (!client && read_guard(s) == 1)
+		client = usage_find(&s->usage, s->call.client);
+	if (!client)
+		return false;
+	client->has_left = false;
+	if (client->rights < IPC_RIGHT_CONTROL)
+		s->call.flags &= ~IPC_FLAG_CONTROL;
+	if (!client->admin)
+		s->call.flags &= ~IPC_FLAG_ADMIN;
+	return true;
+}
+
 static void on_message(struct session *s, struct ipc_message *m)
 {
 	if (m->head.type == IPC_CALL) {
 		s->call = m->head;
 		event_del(s->no_call);
-		if (!s->target || m->head.number == RPC_METHOD_SESSION_ATTACH)
+		if (!admit(s)) {
+			log_error("session %u: front speaks for a client that the monitor has not let in", s->options->session);
+			over(s, RPC_END_REASON_STOPPED);
+		} else if (!s->target || m->head.number == RPC_METHOD_SESSION_ATTACH)
 			serve_attach(s);
 		else
 			serve_method(s, m);
@@ -431,36 +510,11 @@ static void on_writable(evutil_socket_t fd, short what, void *user)
 		event_add(s->writable, NULL);
 }
 
-static void take_rule(struct session *s, const struct ipc_rule *rule)
-{
-	struct agent_err err = { 0 };
-	int r = -ESRCH;
-
-	event_del(s->no_call);
-	if (s->target) {
-		session_work_begin(s);
-		r = rule_engine_set(&s->rule, rule, &err);
-		session_work_end(s);
-	}
-	if (r == 0)
-		return;
-	log_line(rule->again ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING,
-		 "rule %s: process %d is not watched: %s", rule->name, (int)s->options->pid,
-		 s->target ? err.message : s->attach_err.message);
-	over(s, s->target && s->target->ended ? s->target->end_reason : RPC_END_REASON_DETACHED);
-}
-
-/* A message of the monitor, which tells of rules and nothing else. */
 static void on_guard(evutil_socket_t fd, short what, void *user)
 {
-	struct ipc_rule m;
-	int extra = -1, r = ipc_recv_fixed(fd, &m, sizeof(m), &extra);
+	int r = read_guard(user);
 
-	if (extra >= 0)
-		close(extra);
-	if (r == 1 && m.type == IPC_RULE)
-		take_rule(user, &m);
-	else if (r != -EAGAIN)
+	if (r != 1 && r != -EAGAIN)
 		over(user, RPC_END_REASON_STOPPED);
 }
 
@@ -679,6 +733,7 @@ static int end(struct session *s)
 		rule_engine_finish(&s->rule);
 	}
 	suspension_sync(s);
+	usage_end(&s->usage);
 	ipc_link_send(&s->link, &head, NULL);
 	flush(s);
 	log_debug("session %u: over: %s", s->options->session, rpc_end_reason_name(s->reason));
@@ -700,6 +755,7 @@ static void cleanup(struct session *s)
 	rule_engine_deinit(&s->rule);
 	target_destroy(s->target);
 	subscribers_deinit(&s->subscribers);
+	usage_deinit(&s->usage);
 	last_look_free(s->last_look);
 	ipc_link_deinit(&s->link);
 }
@@ -709,6 +765,7 @@ int session_run(const struct worker_options *o)
 	struct session s = { .options = o,
 			     .deadline = { .fd = IPC_FD_MONITOR },
 			     .store_fd = -1,
+			     .usage = { .fd = IPC_FD_MONITOR },
 			     .rule = RULE_ENGINE_NULL,
 			     .reason = RPC_END_REASON_DETACHED };
 	int status = 1, r;
@@ -728,6 +785,7 @@ int session_run(const struct worker_options *o)
 	if (r == 0) {
 		const struct rule_host host = session_rule_host(&s);
 
+		s.usage.owner = s.target->facts.uids[0];
 		rule_engine_init(&s.rule, &host);
 		tell_vendor(&s);
 	}

@@ -19,6 +19,7 @@
 #include "agentd/worker/session/readers.h"
 #include "agentd/worker/session/subscribers.h"
 #include "agentd/worker/session/suspension.h"
+#include "agentd/worker/session/usage.h"
 #include "agentd/worker/snapshot/exception_capture.h"
 #include "agentd/worker/target/target.h"
 
@@ -51,6 +52,7 @@ struct session {
 	struct readers readers;
 	struct last_look *last_look; /**< What the last stop for a client that may only look has shown; or NULL. */
 	struct subscribers subscribers;
+	struct usage usage;
 	struct exception_throttle captures;
 	struct exception_report reports;
 	struct rule_engine rule;

@@ -10,7 +10,7 @@ void subscribers_deinit(struct subscribers *s)
 	*s = (struct subscribers){ 0 };
 }
 
-static struct subscriber *find(struct subscribers *s, uint32_t client)
+static struct subscriber *find(struct subscribers *s, uint64_t client)
 {
 	for (size_t i = 0; i < s->n; i++)
 		if (s->list[i].client == client)
@@ -18,7 +18,7 @@ static struct subscriber *find(struct subscribers *s, uint32_t client)
 	return NULL;
 }
 
-bool subscribers_remove(struct subscribers *s, uint32_t client)
+bool subscribers_remove(struct subscribers *s, uint64_t client)
 {
 	struct subscriber *who = find(s, client);
 

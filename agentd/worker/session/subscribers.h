@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 struct subscriber {
-	uint32_t client;     /**< Its number on this session (ipc/link.h). */
+	uint64_t client;     /**< The number of its connection (ipc/link.h). */
 	uint64_t exceptions; /**< As in target/target.h; 0: none. */
 	uint32_t look_ms;    /**< Longest stop to see which waves a fault concerns; 0: no look. */
 	bool hold;
@@ -31,7 +31,7 @@ void subscribers_deinit(struct subscribers *s);
  */
 int subscribers_set(struct subscribers *s, const struct subscriber *who);
 /** Forget a client.  @return whether it had asked for anything. */
-bool subscribers_remove(struct subscribers *s, uint32_t client);
+bool subscribers_remove(struct subscribers *s, uint64_t client);
 /** Let no client hold exceptions back any more. */
 void subscribers_release(struct subscribers *s);
 /** @return what all want together: every exception, the longest look, hold if one holds. */

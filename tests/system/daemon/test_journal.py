@@ -21,7 +21,7 @@ from unittest import SkipTest
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
-from harness import ROOT, Scene, as_user, need_root, wait_until
+from harness import ROOT, Scene, as_user, children_named, need_root, wait_until
 
 CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 1 << 18
 DATA = ROOT / "tests/data/codeobj"
@@ -164,8 +164,10 @@ def test_who_does_what_is_recorded():
         wait_until(lambda: sum("joins the open session" in r["MESSAGE"] for r in journal.drain()) == 1, "one has joined")
         joined.close()
         s.rpc.call("gpu.suspend", session=session)
-        got = journal.wait("CONTROL", OBJECT_PID=s.app.pid, GPU_AGENT_METHOD="gpu.suspend", GPU_AGENT_SESSION=session, **me)
-        assert got["SYSLOG_IDENTIFIER"] == "gpu-agent-front", got
+        (judge,) = children_named(s.agentd.pid, "gpu-agent-judge")
+        got = journal.wait("CONTROL", OBJECT_PID=s.app.pid, GPU_AGENT_METHOD="gpu.suspend", GPU_AGENT_SESSION=session,
+                           GPU_AGENT_COUNT=1, _PID=judge, **me)
+        assert got["SYSLOG_IDENTIFIER"] == "gpu-agentd" and got["PRIORITY"] == "6", got
         s.rpc.call("gpu.resume", session=session)
         taker = s.connect()
         s.attach(rpc=taker, force=True)

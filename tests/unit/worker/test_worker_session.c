@@ -19,6 +19,9 @@
  */
 
 #define PATIENCE_MS 60000
+/* Two who may use the session: one who may change the target, and one who may not. */
+#define OWNER	 77
+#define OBSERVER 78
 
 static int letters[2] = { -1, -1 };
 static int events[2] = { -1, -1 };
@@ -189,6 +192,13 @@ static pid_t start_target(void)
 	return pid;
 }
 
+static void let_in(int guard, uint64_t client, enum ipc_right rights)
+{
+	const struct ipc_let_in m = { .type = IPC_LET_IN, .client = client, .rights = rights, .uid = (uint32_t)client };
+
+	TEST_EQ(fd_send(guard, &m, sizeof(m), NULL, 0), (ssize_t)sizeof(m));
+}
+
 static void start(struct scene *s, bool fails)
 {
 	int guard[2], channel[2], pidfd;
@@ -228,6 +238,8 @@ static void start(struct scene *s, bool fails)
 	close(events[0]);
 	s->deadline = guard[0];
 	ipc_link_init(&s->front, channel[0]);
+	let_in(s->deadline, OWNER, IPC_RIGHT_CONTROL);
+	let_in(s->deadline, OBSERVER, IPC_RIGHT_READ);
 }
 
 /* Let go; checks the exit status and the letters written since the last look. */
@@ -258,12 +270,17 @@ static bool readable(int fd)
 	return poll(&p, 1, PATIENCE_MS) == 1;
 }
 
-static void call(struct scene *s, enum rpc_method m, const char *params)
+static void call_as(struct scene *s, uint64_t client, enum rpc_method m, const char *params)
 {
-	const struct ipc_head head = { .type = IPC_CALL, .number = m, .id = ++s->last_id,
+	const struct ipc_head head = { .type = IPC_CALL, .number = m, .id = ++s->last_id, .client = client,
 				       .flags = IPC_FLAG_CONTROL, .size = strlen(params) };
 
 	TEST_EQ(ipc_link_send(&s->front, &head, params), 0);
+}
+
+static void call(struct scene *s, enum rpc_method m, const char *params)
+{
+	call_as(s, OWNER, m, params);
 }
 
 /* What the worker told last about suspended queues. */
@@ -303,13 +320,17 @@ static void expect(struct scene *s, enum ipc_frontend_worker_type type, uint32_t
 /* The next guard message. */
 static uint32_t guard(struct scene *s, uint32_t type)
 {
-	struct ipc_guard g = { 0 };
-	int fd;
+	union ipc_child_message m = { 0 };
+	int fds[FD_MESSAGE_MAX];
+	size_t n_fds;
 
-	TEST_EQ_FATAL(readable(s->deadline), true);
-	TEST_EQ(ipc_recv_fixed(s->deadline, &g, sizeof(g), &fd), 1);
-	TEST_EQ(g.type, type);
-	return g.ms;
+	/* Who uses the session is told in between. */
+	do {
+		TEST_EQ_FATAL(readable(s->deadline), true);
+		CU_ASSERT_TRUE_FATAL(fd_recv(s->deadline, &m, sizeof(m), fds, &n_fds) > 0);
+	} while (m.type == IPC_USED);
+	TEST_EQ(m.type, type);
+	return m.guard.ms;
 }
 
 static void attach(struct scene *s)
@@ -476,6 +497,84 @@ static void wrong_calls_are_refused(void)
 	finish(&s, 0, "D");
 }
 
+/* @return what the monitor is told next of who uses the session; 0 in `type`: nothing more. */
+static struct ipc_used used(struct scene *s)
+{
+	union ipc_child_message m = { 0 };
+	int fds[FD_MESSAGE_MAX];
+	size_t n_fds;
+
+	while (fd_recv(s->deadline, &m, sizeof(m), fds, &n_fds) > 0)
+		if (m.type == IPC_USED)
+			return m.used;
+	return (struct ipc_used){ 0 };
+}
+
+/* The monitor hears of it before the client does. */
+static void uses_are_told(void)
+{
+	struct ipc_used m;
+	struct scene s;
+
+	attach(&s);
+	call(&s, RPC_METHOD_GPU_SUSPEND, "{\"session\":\"s7\"}");
+	expect(&s, IPC_REPLY, RPC_METHOD_GPU_SUSPEND, NULL);
+	m = used(&s);
+	TEST_EQ(m.kind, IPC_USE_CONTROL);
+	TEST_EQ(m.client, OWNER);
+	TEST_STR(m.method, "gpu.suspend");
+	call(&s, RPC_METHOD_GPU_RESUME, "{\"session\":\"s7\"}");
+	expect(&s, IPC_REPLY, RPC_METHOD_GPU_RESUME, NULL);
+	TEST_STR(used(&s).method, "gpu.resume");
+	/* The target is nobody's of these two. */
+	for (int i = 0; i < 3; i++) {
+		call_as(&s, OBSERVER, RPC_METHOD_CODE_LIST, "{\"session\":\"s7\",\"nope\":1}");
+		expect(&s, IPC_ERROR, RPC_METHOD_CODE_LIST, NULL);
+	}
+	m = used(&s);
+	TEST_EQ(m.kind, IPC_USE_READ);
+	TEST_EQ(m.client, OBSERVER);
+	TEST_STR(m.method, "code.list");
+	TEST_EQ(used(&s).type, 0);
+	ipc_link_deinit(&s.front);
+	TEST_EQ(waitid(P_PID, (id_t)s.worker, &(siginfo_t){ 0 }, WEXITED | WNOWAIT), 0);
+	m = used(&s);
+	TEST_STR(m.method, "code.list");
+	TEST_EQ(m.client, OBSERVER);
+	TEST_EQ(m.more, 1);
+	finish(&s, 0, "SURD");
+}
+
+/* Whatever the frontend says that they may. */
+static void observers_control_nothing(void)
+{
+	struct scene s;
+
+	attach(&s);
+	call_as(&s, OBSERVER, RPC_METHOD_RUNTIME_INFO, "{\"session\":\"s7\"}");
+	expect(&s, IPC_REPLY, RPC_METHOD_RUNTIME_INFO, NULL);
+	call_as(&s, OBSERVER, RPC_METHOD_GPU_SUSPEND, "{\"session\":\"s7\"}");
+	expect(&s, IPC_ERROR, RPC_METHOD_GPU_SUSPEND, "but not control it");
+	finish(&s, 0, "D");
+}
+
+/* A frontend that names one is not itself any more: nothing is done for it. */
+static void strangers_end_the_session(void)
+{
+	static const uint64_t strangers[] = { 0, 79, UINT64_MAX };
+
+	for (size_t i = 0; i < TEST_COUNT(strangers); i++) {
+		struct scene s;
+
+		attach(&s);
+		call(&s, RPC_METHOD_RUNTIME_INFO, "{\"session\":\"s7\"}");
+		expect(&s, IPC_REPLY, RPC_METHOD_RUNTIME_INFO, NULL);
+		call_as(&s, strangers[i], RPC_METHOD_GPU_SUSPEND, "{\"session\":\"s7\"}");
+		expect(&s, IPC_OVER, RPC_END_REASON_STOPPED, NULL);
+		finish(&s, 0, "D");
+	}
+}
+
 /* The handshake is answered first; an exception is announced and then forwarded. */
 static void events_are_announced(void)
 {
@@ -532,5 +631,7 @@ static void target_keeps_its_signals(void)
 
 TEST_SUITE(worker_session, TEST(end_of_file_undoes_everything), TEST(death_of_the_monitor_and_sigterm),
 	   TEST(lease_expires), TEST(lease_is_renewed), TEST(lost_writer), TEST(guard_is_armed),
-	   TEST(failed_attach_is_reported), TEST(wrong_calls_are_refused), TEST(events_are_announced),
+	   TEST(failed_attach_is_reported), TEST(wrong_calls_are_refused), TEST(uses_are_told),
+	   TEST(observers_control_nothing),
+	   TEST(strangers_end_the_session), TEST(events_are_announced),
 	   TEST(lost_session_ends), TEST(exit_of_the_target_ends), TEST(target_keeps_its_signals));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/judge/refusals.h"
+#include "agentd/judge/budgets.h"
 
 #define SECOND_NS  UINT64_C(1000000000)
 #define PRICE_NS   (SECOND_NS / 5)
@@ -7,27 +7,27 @@
 #define SUMMARY_NS (10 * SECOND_NS)
 
 /* The last entry is nobody's own: however many users there are, all together they get no more. */
-static struct refusals_user *user_of(struct refusals *r, uid_t uid, uint64_t now)
+static struct budgets_user *user_of(struct budgets *b, uid_t uid, uint64_t now)
 {
-	struct refusals_user *spare = &r->users[REFUSALS_USERS - 1];
+	struct budgets_user *spare = &b->users[BUDGETS_USERS - 1];
 
-	for (struct refusals_user *u = r->users; u < &r->users[REFUSALS_USERS - 1]; u++) {
+	for (struct budgets_user *u = b->users; u < &b->users[BUDGETS_USERS - 1]; u++) {
 		const bool is_free = u->full_ns <= now && !u->n;
 
 		if (u->uid == uid && !is_free)
 			return u;
-		if (is_free && spare == &r->users[REFUSALS_USERS - 1])
+		if (is_free && spare == &b->users[BUDGETS_USERS - 1])
 			spare = u;
 	}
-	if (spare == &r->users[REFUSALS_USERS - 1])
+	if (spare == &b->users[BUDGETS_USERS - 1])
 		uid = (uid_t)-1;
 	spare->uid = uid;
 	return spare;
 }
 
-bool refusals_add(struct refusals *r, uid_t uid, uint64_t now)
+bool budgets_add(struct budgets *b, uid_t uid, uint32_t n, uint64_t now)
 {
-	struct refusals_user *u = user_of(r, uid, now);
+	struct budgets_user *u = user_of(b, uid, now);
 
 	if (u->full_ns < now)
 		u->full_ns = now;
@@ -35,17 +35,18 @@ bool refusals_add(struct refusals *r, uid_t uid, uint64_t now)
 		u->full_ns += PRICE_NS;
 		return true;
 	}
-	if (!u->n++)
+	if (!u->n)
 		u->since_ns = now;
+	u->n = n < UINT32_MAX - u->n ? u->n + n : UINT32_MAX;
 	return false;
 }
 
-uint64_t refusals_due(struct refusals *r, uint64_t now, bool all,
-		      void (*tell)(uid_t uid, uint32_t n, uint32_t seconds))
+uint64_t budgets_due(struct budgets *b, uint64_t now, bool all,
+		     void (*tell)(uid_t uid, uint32_t n, uint32_t seconds))
 {
 	uint64_t next = 0;
 
-	for (struct refusals_user *u = r->users; u < &r->users[REFUSALS_USERS]; u++) {
+	for (struct budgets_user *u = b->users; u < &b->users[BUDGETS_USERS]; u++) {
 		if (u->n && (all || now - u->since_ns >= SUMMARY_NS)) {
 			tell(u->uid, u->n, (uint32_t)((now - u->since_ns + SECOND_NS - 1) / SECOND_NS));
 			u->n = 0;

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/* Who may use a session, and what the monitor is told of it. */
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "agentd/worker/session/usage.h"
+#include "base/fd.h"
+#include "testlib.h"
+
+#define SECOND_NS UINT64_C(1000000000)
+
+static void let_in(struct usage *u, uint64_t client, uid_t uid)
+{
+	const struct ipc_let_in m = { .type = IPC_LET_IN, .client = client, .rights = IPC_RIGHT_READ, .uid = uid };
+
+	TEST_EQ(usage_let_in(u, &m), 0);
+}
+
+static void who_is_let_in_is_known(void)
+{
+	struct usage u = { 0 };
+	const struct ipc_let_in more = { .client = 5, .rights = IPC_RIGHT_CONTROL, .uid = 1005, .admin = 1 };
+
+	CU_ASSERT_PTR_NULL(usage_find(&u, 5));
+	for (uint64_t id = 1; id <= 100; id++)
+		let_in(&u, id, (uid_t)id + 1000);
+	TEST_EQ(usage_find(&u, 5)->uid, 1005);
+	TEST_EQ(usage_find(&u, 5)->rights, IPC_RIGHT_READ);
+	CU_ASSERT_PTR_NULL(usage_find(&u, 101));
+	CU_ASSERT_PTR_NULL(usage_find(&u, 0));
+	/* What is said last counts. */
+	TEST_EQ(usage_let_in(&u, &more), 0);
+	TEST_EQ(usage_find(&u, 5)->rights, IPC_RIGHT_CONTROL);
+	TEST_EQ(usage_find(&u, 5)->admin, true);
+	TEST_EQ(u.n, 100);
+	usage_deinit(&u);
+}
+
+/* It is known as long as there is room: the frontend and the monitor do not speak at the same time. */
+static void those_who_left_make_room(void)
+{
+	struct usage u = { 0 };
+
+	for (uint64_t id = 1; id <= IPC_CLIENTS_MAX; id++)
+		let_in(&u, id, 1000);
+	usage_left(&u, 7, 0);
+	usage_left(&u, 3, 0);
+	usage_left(&u, 99999, 0);
+	CU_ASSERT_PTR_NOT_NULL(usage_find(&u, 3));
+	let_in(&u, 5000, 1000);
+	CU_ASSERT_PTR_NULL(usage_find(&u, 3));
+	/* It came back. */
+	let_in(&u, 7, 1000);
+	let_in(&u, 5001, 1000);
+	CU_ASSERT_PTR_NOT_NULL(usage_find(&u, 7));
+	CU_ASSERT_PTR_NULL(usage_find(&u, 1));
+	TEST_EQ(u.n, IPC_CLIENTS_MAX);
+	usage_deinit(&u);
+}
+
+/* ------------------------------------------------------------------ telling ------------------ */
+
+static int monitor;
+
+static void begin(struct usage *u, uid_t owner)
+{
+	int pair[2];
+
+	TEST_EQ_FATAL(fd_socketpair(SOCK_NONBLOCK, pair), 0);
+	*u = (struct usage){ .owner = owner, .fd = pair[0] };
+	monitor = pair[1];
+}
+
+static void end(struct usage *u)
+{
+	close(monitor);
+	close(u->fd);
+	usage_deinit(u);
+}
+
+/* @return what is told next; 0 in `type`: nothing. */
+static struct ipc_used told(void)
+{
+	struct ipc_used m = { 0 };
+
+	return recv(monitor, &m, sizeof(m), 0) == (ssize_t)sizeof(m) ? m : (struct ipc_used){ 0 };
+}
+
+static unsigned count_told(uint64_t client, uint64_t *ret_calls)
+{
+	unsigned n = 0;
+	struct ipc_used m;
+
+	*ret_calls = 0;
+	while ((m = told()).type)
+		if (m.client == client) {
+			n++;
+			*ret_calls += 1 + m.more;
+		}
+	return n;
+}
+
+static void what_is_told(void)
+{
+	enum { OWN = 1, OTHER = 2 };
+	static const struct {
+		uint64_t client;
+		enum rpc_method method;
+		enum ipc_use want;
+	} rows[] = {
+		{ OWN, RPC_METHOD_GPU_SUSPEND, IPC_USE_CONTROL },
+		{ OWN, RPC_METHOD_EXCEPTION_SUBSCRIBE, IPC_USE_CONTROL },
+		{ OWN, RPC_METHOD_SESSION_CONTROL, IPC_USE_CONTROL },
+		{ OWN, RPC_METHOD_MEMORY_READ, 0 },
+		{ OTHER, RPC_METHOD_CORE_BEGIN, IPC_USE_CONTROL },
+		{ OTHER, RPC_METHOD_GPU_SNAPSHOT, IPC_USE_READ },
+		{ OTHER, RPC_METHOD_WAVE_REGISTERS, IPC_USE_READ },
+		{ OTHER, RPC_METHOD_WAVE_VARIABLES, IPC_USE_READ },
+		{ OTHER, RPC_METHOD_WAVE_EVALUATE, IPC_USE_READ },
+		{ OTHER, RPC_METHOD_MEMORY_READ, IPC_USE_READ },
+		{ OTHER, RPC_METHOD_CORE_READ, IPC_USE_READ },
+		{ OTHER, RPC_METHOD_CODE_READ, IPC_USE_READ },
+		{ OTHER, RPC_METHOD_GPU_DEVICES, 0 },
+		{ OTHER, RPC_METHOD_AGENT_HELLO, 0 },
+		{ OTHER, RPC_METHOD_COUNT, 0 },
+		{ 3, RPC_METHOD_GPU_SUSPEND, 0 },
+	};
+	struct usage u;
+	struct ipc_used m;
+
+	begin(&u, 1000);
+	let_in(&u, OWN, 1000);
+	let_in(&u, OTHER, 1001);
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		usage_called(&u, rows[i].client, rows[i].method, 100 * SECOND_NS);
+		m = told();
+		TEST_ROW_EQ(i, m.kind, rows[i].want);
+		if (rows[i].want)
+			TEST_STR(m.method, rpc_methods[rows[i].method].name);
+	}
+	end(&u);
+}
+
+/* Each of them is in a count, and the first at once; another client or method is not behind it. */
+static void readings_are_told_from_time_to_time(void)
+{
+	const uint64_t begun = 100 * SECOND_NS;
+	struct ipc_used m;
+	uint64_t calls;
+	struct usage u;
+
+	begin(&u, 1000);
+	let_in(&u, 1, 1001);
+	let_in(&u, 2, 1001);
+	for (unsigned i = 0; i < 100; i++)
+		usage_called(&u, 1, RPC_METHOD_MEMORY_READ, begun + i * SECOND_NS / 20);
+	TEST_EQ(count_told(1, &calls), 1);
+	usage_called(&u, 1, RPC_METHOD_WAVE_REGISTERS, begun + 5 * SECOND_NS);
+	m = told();
+	TEST_STR(m.method, "wave.registers");
+	TEST_EQ(m.more, 99);
+	usage_called(&u, 2, RPC_METHOD_MEMORY_READ, begun + 5 * SECOND_NS);
+	TEST_EQ(told().client, 2);
+	usage_called(&u, 1, RPC_METHOD_MEMORY_READ, begun + 10 * SECOND_NS);
+	m = told();
+	TEST_STR(m.method, "memory.read");
+	TEST_EQ(m.more, 0);
+	/* Who leaves, or was there until the end. */
+	usage_called(&u, 1, RPC_METHOD_MEMORY_READ, begun + 11 * SECOND_NS);
+	usage_called(&u, 2, RPC_METHOD_MEMORY_READ, begun + 11 * SECOND_NS);
+	usage_called(&u, 2, RPC_METHOD_MEMORY_READ, begun + 12 * SECOND_NS);
+	usage_called(&u, 2, RPC_METHOD_MEMORY_READ, begun + 13 * SECOND_NS);
+	TEST_EQ(told().type, 0);
+	usage_left(&u, 1, begun + 13 * SECOND_NS);
+	m = told();
+	TEST_EQ(m.client, 1);
+	TEST_EQ(m.more, 0);
+	usage_end(&u);
+	m = told();
+	TEST_EQ(m.client, 2);
+	TEST_EQ(m.more, 2);
+	TEST_EQ(told().type, 0);
+	end(&u);
+}
+
+/* The monitor would kill a worker that says more; the next message has the rest. */
+static void floods_are_counted(void)
+{
+	const uint64_t begun = 100 * SECOND_NS;
+	uint64_t calls, rest;
+	struct usage u;
+
+	begin(&u, 1000);
+	let_in(&u, 1, 1000);
+	let_in(&u, 2, 1001);
+	for (unsigned i = 0; i < 10000; i++)
+		usage_called(&u, 1, RPC_METHOD_GPU_RENEW, begun + i * SECOND_NS / 20000);
+	/* Behind it somebody else is heard. */
+	usage_called(&u, 2, RPC_METHOD_MEMORY_READ, begun + SECOND_NS / 2);
+	TEST_EQ(u.own.n, IPC_USED_PER_SECOND / 2);
+	TEST_EQ(u.others.n, 1);
+	TEST_EQ(count_told(1, &calls), IPC_USED_PER_SECOND / 2);
+	TEST_EQ(calls, IPC_USED_PER_SECOND / 2);
+	usage_end(&u);
+	TEST_EQ(count_told(1, &rest), 1);
+	TEST_EQ(calls + rest, 10000);
+	end(&u);
+}
+
+/* A monitor that has no time for it hears it later. */
+static void nothing_is_lost_in_a_full_socket(void)
+{
+	uint64_t calls, sum = 0;
+	struct usage u;
+
+	begin(&u, 1000);
+	let_in(&u, 1, 1000);
+	for (unsigned i = 1; i <= 1000; i++)
+		usage_called(&u, 1, RPC_METHOD_GPU_RENEW, i * SECOND_NS);
+	count_told(1, &calls);
+	CU_ASSERT_TRUE(calls < 1000);
+	sum = calls;
+	usage_end(&u);
+	count_told(1, &calls);
+	TEST_EQ(sum + calls, 1000);
+	end(&u);
+}
+
+TEST_SUITE(worker_usage, TEST(who_is_let_in_is_known), TEST(those_who_left_make_room), TEST(what_is_told),
+	   TEST(readings_are_told_from_time_to_time), TEST(floods_are_counted), TEST(nothing_is_lost_in_a_full_socket));
