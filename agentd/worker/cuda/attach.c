@@ -376,10 +376,7 @@ const struct target_ops target_cuda_ops = {
 	.waves = cuda_waves,
 	.registers = cuda_registers,
 	.wave_memory = cuda_wave_memory,
-	.wave_spaces = TARGET_SPACES_COMMON | TARGET_SPACE_BIT(RPC_MEMORY_SPACE_GENERIC) |
-		       TARGET_SPACE_BIT(RPC_MEMORY_SPACE_PARAM) |
-		       TARGET_SPACE_BIT(RPC_MEMORY_SPACE_CONSTANT) |
-		       TARGET_SPACE_BIT(RPC_MEMORY_SPACE_CODE),
+	.wave_spaces = CUDA_WAVE_SPACES,
 	.memory = cuda_memory,
 	.code_list = cuda_code_list,
 	.code_stat = cuda_code_stat,

@@ -224,41 +224,141 @@ size_t core_cuda_read_code(const struct core_cuda *c, uint64_t address, void *bu
 
 /* ------------------------------------------------------------------ memory ------------------- */
 
+/* Bytes of a window of generic addresses, as cuda-gdb has it. */
+#define WINDOW_BYTES (UINT64_C(16) << 20)
+
+/* A read of memory that a warp sees. */
+struct transfer {
+	const struct core_cuda *c;
+	const struct target_wave_memory *what;
+	const struct core_cuda_warp *warp;
+	const struct cudacore_block *block;
+	const struct cudacore_grid *grid; /* NULL: it is not in the core. */
+	const char *problem;		  /* Why nothing was read, if more is known than that. */
+};
+
+static size_t read_shared(const struct transfer *t, uint64_t at)
+{
+	return core_cuda_copy(&t->block->shared, at, t->what->buf, t->what->size);
+}
+
+/* The local space of a lane need not begin where the core's copy of it does. */
+static size_t read_local(const struct transfer *t, uint64_t at)
+{
+	const struct cudacore_lane *l = t->warp->lanes[t->what->lane];
+
+	if (!l || at < l->local_address)
+		return 0;
+	return core_cuda_copy(&l->local, at - l->local_address, t->what->buf, t->what->size);
+}
+
+static size_t read_bank(struct transfer *t, uint32_t bank, uint64_t at)
+{
+	const struct cudacore_grid *g = t->grid;
+
+	for (uint32_t i = g ? g->banks.first : 0; g && i < g->banks.first + g->banks.n; i++) {
+		const struct cudacore_bank *b = &t->c->core.banks[i];
+		uint64_t left = b->id == bank && at < b->size ? b->size - at : 0;
+
+		if (left)
+			return cudacore_read_memory(&t->c->core, b->address + at, t->what->buf,
+						    left < t->what->size ? (size_t)left : t->what->size);
+	}
+	t->problem = "of that bank of the kernel, the core has less";
+	return 0;
+}
+
+/* Parameters lie in constant bank 0 as well. */
+static size_t read_parameters(struct transfer *t, uint64_t at)
+{
+	size_t n = 0;
+
+	if (t->grid && at >= t->grid->params_offset)
+		n = core_cuda_copy(&t->grid->params, at - t->grid->params_offset, t->what->buf,
+				   t->what->size);
+	if (!n && t->grid)
+		n = read_bank(t, 0, at);
+	t->problem = NULL;
+	return n;
+}
+
+static const struct cudacore_context *context_of(const struct transfer *t)
+{
+	for (uint32_t i = 0; t->grid && i < t->c->core.n[CUDACORE_CONTEXTS]; i++)
+		if (t->c->core.contexts[i].id == t->grid->context_id &&
+		    t->c->core.contexts[i].device == t->grid->device)
+			return &t->c->core.contexts[i];
+	return NULL;
+}
+
+static bool in_window(uint64_t base, uint64_t at)
+{
+	return base && at >= base && at - base < WINDOW_BYTES;
+}
+
+static size_t read_generic(struct transfer *t, uint64_t at)
+{
+	const struct cudacore_context *x = context_of(t);
+	size_t n;
+
+	if (x && in_window(x->shared_window, at))
+		return read_shared(t, at - x->shared_window);
+	if (x && in_window(x->local_window, at))
+		return read_local(t, at - x->local_window);
+	n = cudacore_read_memory(&t->c->core, at, t->what->buf, t->what->size);
+	if (!n && (!x || !x->shared_window || !x->local_window))
+		t->problem = "nor does it say at which generic addresses shared and local memory are";
+	return n;
+}
+
+static size_t read_space(struct transfer *t)
+{
+	uint64_t at = t->what->address;
+
+	switch (t->what->space) {
+	case RPC_MEMORY_SPACE_LDS:
+		return read_shared(t, at);
+	case RPC_MEMORY_SPACE_SCRATCH:
+		return read_local(t, at);
+	case RPC_MEMORY_SPACE_PARAM:
+		return read_parameters(t, at);
+	case RPC_MEMORY_SPACE_CONSTANT:
+		return read_bank(t, t->what->bank, at);
+	case RPC_MEMORY_SPACE_GENERIC:
+		return read_generic(t, at);
+	case RPC_MEMORY_SPACE_CODE:
+		return core_cuda_read_code(t->c, at, t->what->buf, t->what->size);
+	default:
+		return 0;
+	}
+}
+
 int core_cuda_wave_memory(struct target *t, const struct target_waves_from *from,
 			  const struct target_wave_memory *what, struct rpc_arena *a,
 			  struct agent_err *err)
 {
 	const struct core_cuda *c = core_cuda_of(t);
-	const struct cudacore_lane *lane = NULL;
-	const struct cudacore_warp *warp;
-	const struct cudacore_grid *grid;
+	const struct cudacore_warp *row;
 	const struct wave *wave;
 	struct core_cuda_warp w;
-	uint64_t at = what->address;
-	size_t n = 0;
-	int r = find(c, what->wave, a, &wave, &warp, err);
+	struct transfer transfer = { .c = c, .what = what, .warp = &w };
+	size_t n;
+	int r = find(c, what->wave, a, &wave, &row, err);
 
 	if (r < 0)
 		return r;
-	core_cuda_warp_of(c, warp, &w);
-	if (what->space == RPC_MEMORY_SPACE_LDS)
-		n = core_cuda_copy(&c->core.blocks[warp->block].shared, at, what->buf, what->size);
-	else if (what->space == RPC_MEMORY_SPACE_PARAM) {
-		grid = core_cuda_grid(c, w.view.gpu_id, c->core.blocks[warp->block].grid_id);
-		if (grid && at >= grid->params_offset)
-			n = core_cuda_copy(&grid->params, at - grid->params_offset, what->buf,
-					   what->size);
-	} else if (what->lane < CUDBGSHIM_MAX_LANES)
-		lane = w.lanes[what->lane];
-	else
+	if (what->lane >= CUDBGSHIM_MAX_LANES)
 		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, "read memory", NULL,
 				     "params.lane: the wave has only %u lanes", CUDBGSHIM_MAX_LANES);
-	/* The local space of a lane need not begin where the core's copy of it does. */
-	if (lane && at >= lane->local_address)
-		n = core_cuda_copy(&lane->local, at - lane->local_address, what->buf, what->size);
+	core_cuda_warp_of(c, row, &w);
+	transfer.block = &c->core.blocks[row->block];
+	transfer.grid = core_cuda_grid(c, w.view.gpu_id, transfer.block->grid_id);
+	n = read_space(&transfer);
 	if (!n)
 		return agent_err_set(err, RPC_ERROR_FAILED, EFAULT, "read memory", NULL,
-				     "the core has nothing at 0x%llx of that memory",
-				     (unsigned long long)at);
+				     "the core has nothing at 0x%llx of that memory%s%s",
+				     (unsigned long long)what->address,
+				     transfer.problem ? ": " : "",
+				     transfer.problem ? transfer.problem : "");
 	return (int)n;
 }

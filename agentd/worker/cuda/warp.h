@@ -15,6 +15,12 @@
 #define CUDA_REGISTERS_MAX  256u
 #define CUDA_PREDICATES_MAX 32u
 
+/** Memories that warps see, live and in a core: target_ops.wave_spaces. */
+#define CUDA_WAVE_SPACES                                                                           \
+	(TARGET_SPACES_COMMON | TARGET_SPACE_BIT(RPC_MEMORY_SPACE_GENERIC) |                       \
+	 TARGET_SPACE_BIT(RPC_MEMORY_SPACE_PARAM) | TARGET_SPACE_BIT(RPC_MEMORY_SPACE_CONSTANT) |  \
+	 TARGET_SPACE_BIT(RPC_MEMORY_SPACE_CODE))
+
 /** What a driver says of a warp, or what the rows of a core do in its words. */
 struct cuda_warp {
 	const struct cudbgshim_warp *whole; /**< No core tells a breakpoint from a trap. */

@@ -16,7 +16,8 @@ from unittest import SkipTest
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
-from dumps import BUDGET, FAILURE, PARTIAL, dump, fetch, scene, start_dump
+from corereader import CoreRpc
+from dumps import BUDGET, FAILURE, PARTIAL, begin, dump, fetch, read_begun, scene, start_dump
 from harness import BIN, CudaScene, children, status, wait_until
 
 CUDA_RELEASES = ("11.8", "12.2", "12.4", "12.9", "13.1", "13.4")
@@ -180,6 +181,43 @@ def counted(s, **budget):
     before = collections.Counter(s.state()["calls_of"])
     told = s.rpc.call("core.begin", session=s.session, estimate=True, count=True, **budget)
     return told, collections.Counter(s.state()["calls_of"]) - before
+
+
+def test_a_core_answers_for_every_memory_as_the_process_did(tmp_path):
+    """Shared, local and parameter memory, constant banks, instructions, and generic addresses of global memory."""
+    with cuda_scene() as s:
+        s.control("raise 0 1 2 14 lanes=0x80")
+        s.control("register 0 1 2 7 1 0x10")
+        s.control("memory global 0x7f1000000000 managed=1 hex=" + bytes(range(32)).hex())
+        s.control("memory shared 0 1 2 0 hex=" + bytes(range(64)).hex())
+        s.control("memory local 0 1 2 7 0 hex=" + bytes(range(256)).hex())
+        bank = bytes(range(256)) * 2
+        s.control("memory param 0 1 2 0x160 hex=" + bank[0x160:].hex())  # where the kernel sees it
+        s.control("memory const 0 0x7f3000000000 hex=" + bank.hex())
+        s.session = s.attach()
+        wave = {"queue_id": 0, "unit": 1, "index": 2}
+        pc = s.rpc.call("wave.registers", session=s.session, wave=wave)["registers"]["wave"]["pc"]
+        asked = [{"address": "0x2", "space": "lds"}, {"address": "0x12", "space": "scratch", "lane": 7},
+                 {"address": "0x1", "space": "constant"}, {"address": "0x160", "space": "param"},
+                 {"address": "0x7f3000000001", "space": "generic", "lane": 7},
+                 {"address": "0x7f1000000004", "space": "generic", "lane": 7}, {"address": pc, "space": "code"}]
+
+        def answers(rpc, session):
+            return [rpc.call("memory.read", session=session, wave=wave, size=4, **ask)["data"] for ask in asked]
+
+        live = answers(s.rpc, s.session)
+        core = tmp_path / "core"
+        core.write_bytes(read_begun(s, begin(s, full=True)))
+        with CoreRpc(core) as rpc:
+            assert answers(rpc, "core") == live
+            error = rpc.error("memory.read", session="core", wave=wave, size=4, space="constant", bank=7, address="0x0")
+            assert error.name == "failed" and error.message.endswith(": of that bank of the kernel, the core has less"), error
+            # The debugger API does not say where the windows are, so this core cannot.
+            error = rpc.error("memory.read", session="core", wave=wave, size=4, space="generic", lane=7, address="0x7e0000000002")
+            assert error.message.endswith("at which generic addresses shared and local memory are"), error
+        run = s.ctl("memory", "--core", core, "0x1", "3", "--space=constant", "--wave=0:1:2", "--json")
+        assert base64.b64decode(json.loads(run.stdout)["data"]).hex() == "010203", run
+        cuda_runs_on(s)
 
 
 def test_an_estimate_asks_once_for_a_grids_shared_memory():

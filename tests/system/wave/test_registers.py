@@ -12,6 +12,7 @@ if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
 import pytest
+from corereader import CoreRpc
 from harness import LONG_STOP, ROOT, STOP_MS, Scene, wait_until
 
 PC = 0x7F0000001000
@@ -253,6 +254,37 @@ def test_private_memory(gfx):
                       "max_stop_ms": STOP_MS, **more}
             error = s.rpc.error("memory.read", **params)
             assert text in error.message, (more, error)
+        runs_on(s)
+
+
+@pytest.mark.parametrize("gfx", ["gfx90a", "gfx942", "gfx1100"])
+def test_a_core_answers_for_every_memory_as_the_process_did(gfx, tmp_path):
+    """LDS and private memory, by offset and by flat address, which are no addresses of global memory."""
+    with Scene(app=APP, gpus=gfx) as s:
+        s.session = s.attach()
+        memory, base, size = prepare_scratch(s, gfx, 32)
+        flat = f" flat={base:#x}" if GENERATIONS[gfx][3] else ""
+        plant(s, f"halted 2 {PC:#x} group=2 xcc=0 lds=1024 lds9=0xcafef00d scratch=1{flat}")
+        memory.write(base, bytes(range(251)) * (size // 251))
+        device = s.rpc.call("gpu.devices", session=s.session)["devices"][0]
+        lds, private = int(device["lds_base"], 16), int(device["scratch_base"], 16)
+        asked = [("lds", 36, {}), ("lds", lds + 36, {}), ("scratch", 4, {"lane": 5}), ("scratch", private + 4, {"lane": 5})]
+        refused = [("global", lds + 36, {}), ("global", private, {}), ("lds", 1024, {}), ("generic", lds, {"lane": 1})]
+
+        def answers(rpc, session):
+            def params(space, address, more):
+                wave = {} if space == "global" else {"wave": name(0), "max_stop_ms": STOP_MS}
+                return {"session": session, "space": space, "address": hex(address), "size": 8, **wave, **more}
+            return [rpc.call("memory.read", **params(*a))["data"] for a in asked] + \
+                [str(rpc.error("memory.read", **params(*a))) for a in refused]
+
+        live = answers(s.rpc, s.session)
+        assert live[0] == live[1] and live[2] == live[3], live
+        core = tmp_path / "core"
+        run = s.ctl("dump", s.app.pid, LONG_STOP, "--full", "-o", core)
+        assert run.returncode in (0, 8), run.stderr  # there is no code object
+        with CoreRpc(core) as rpc:
+            assert answers(rpc, "core") == live
         runs_on(s)
 
 

@@ -117,7 +117,7 @@ def compare(planted, answer, registers, pc, lane, level):
 
 
 def addresses(planted):
-    for function in planted.file.functions():
+    for function in planted.file.functions:
         low, high = planted.file.ranges(function)[0]
         body = planted.file.body(function)
         yield from (low, body, body + (high - body) // 8 * 4, (high - 8) & ~3)
@@ -187,7 +187,7 @@ def test_a_core_says_what_the_process_said():
 
 
 def test_a_core_without_private_memory_says_so():
-    live, dead = both(0, lambda file: file.body(file.functions()[0]))
+    live, dead = both(0, lambda file: file.body(file.functions[0]))
     assert live["complete"] and any(v["state"] == "ok" for v in live["variables"]), live
     assert not dead["complete"] and "could not be read" in dead["missing"][0], dead
     assert not any(v["state"] == "ok" for v in dead["variables"] if "private" in v.get("location", "")), dead
@@ -199,7 +199,7 @@ def test_the_verb():
         path = compiled(directory, 3, 0)
         with Scene(app=f"runtime ttmp; load {path}; queues 1; spin", gpus="gfx90a") as s:
             planted = Planted(s, path)
-            planted.plant(planted.file.body(planted.file.functions()[0]))
+            planted.plant(planted.file.body(planted.file.functions[0]))
             answer = s.rpc.call("wave.variables", session=planted.session, wave=WAVE, lane=9, max_stop_ms=STOP_MS)
             ask = ("variables", s.app.pid, "0:0:0", "--lane=9", LONG_STOP)
             shown = s.ctl(*ask)
@@ -388,7 +388,7 @@ def test_expressions_of_planted_variables():
         path = compiled(directory, 3, 0)
         with Scene(app=f"runtime ttmp; load {path}; queues 1; spin", gpus="gfx90a") as s:
             planted = Planted(s, path)
-            for function in planted.file.functions()[:2]:
+            for function in planted.file.functions[:2]:
                 planted.plant(planted.file.body(function))
                 registers = s.rpc.call("wave.registers", session=planted.session, wave=WAVE, max_stop_ms=STOP_MS)["registers"]
                 asked = Asked(s.rpc, planted.session, 37)
@@ -431,7 +431,7 @@ def test_print():
         path = compiled(directory, 3, 0)
         with Scene(app=f"runtime ttmp; load {path}; queues 1; spin", gpus="gfx90a") as s:
             planted = Planted(s, path)
-            planted.plant(planted.file.body(planted.file.functions()[0]))
+            planted.plant(planted.file.body(planted.file.functions[0]))
             asked = Asked(s.rpc, planted.session, 9)
             one = numbers_among(asked.variables())[0]
 

@@ -299,6 +299,121 @@ static void registers_that_a_lane_lacks_are_missing(void)
 	target_destroy(t);
 }
 
+/* Every memory that a warp sees, as other writers have it: with windows for generic addresses. */
+static uint8_t *core_with_memories(bool windows, size_t *ret_size)
+{
+	static const uint8_t shared[] = "shared memory", local[] = "local memory of a lane",
+			     global[] = "global memory with a bank in it", params[] = "parameters";
+	struct cudacore_image *image;
+	struct cudacore_context *x;
+	struct cudacore_memory *m;
+	struct cudacore c = { 0 };
+	struct cudacore_bank *b;
+	struct cudacore_grid *g;
+	struct cudacore_lane *l;
+	struct cudacore_warp *w;
+	uint8_t *file;
+
+	cudacore_full_add_device(&c);
+	c.devices[0].sm_count = 1;
+	x = cudacore_add(&c, CUDACORE_CONTEXTS, 0);
+	x->id = 5;
+	if (windows) {
+		x->shared_window = 0x7e0000000000;
+		x->local_window = 0x7d0000000000;
+	}
+	g = cudacore_add(&c, CUDACORE_GRIDS, 0);
+	g->id = 9;
+	g->context_id = 5;
+	g->params_offset = 0x210;
+	g->params = (struct corefile_blob){ .data = params, .size = sizeof(params) };
+	b = cudacore_add(&c, CUDACORE_BANKS, 0);
+	b->id = 3;
+	b->address = 0x10000 + 14;
+	b->size = 13;
+	cudacore_add(&c, CUDACORE_SMS, 0);
+	cudacore_add(&c, CUDACORE_BLOCKS, 0);
+	c.blocks[0].grid_id = 9;
+	c.blocks[0].shared = (struct corefile_blob){ .data = shared, .size = sizeof(shared) };
+	w = cudacore_add(&c, CUDACORE_WARPS, 0);
+	w->valid_lanes = w->active_lanes = 1;
+	l = cudacore_add(&c, CUDACORE_LANES, 0);
+	l->local = (struct corefile_blob){ .data = local, .size = sizeof(local) };
+	l->local_address = 0x100;
+	m = cudacore_add_memory(&c);
+	m->address = 0x10000;
+	m->blob = (struct corefile_blob){ .data = global, .size = sizeof(global) };
+	TEST_EQ_FATAL(cudacore_image_create(&c, CUDACORE_LAYOUT_DEFAULT, NULL, &image, NULL), 0);
+	*ret_size = cudacore_image_size(image);
+	file = test_tail_alloc(*ret_size);
+	TEST_EQ(cudacore_image_read(image, 0, file, *ret_size, NULL), *ret_size);
+	cudacore_image_destroy(image);
+	cudacore_deinit(&c);
+	return file;
+}
+
+static void memories_of_a_cuda_core(void)
+{
+	static const struct rpc_wave_name name = { .has_unit = true, .has_index = true };
+	static const char nothing[] = "the core has nothing at 0x%llx of that memory";
+	static const struct {
+		bool windows;
+		enum rpc_memory_space space;
+		uint32_t bank;
+		uint64_t address;
+		const char *want; /* NULL: nothing, and that text. */
+		const char *why;
+	} rows[] = {
+		{ false, RPC_MEMORY_SPACE_LDS, 0, 7, "memory", NULL },
+		{ false, RPC_MEMORY_SPACE_LDS, 0, 14, NULL, "" },
+		{ false, RPC_MEMORY_SPACE_SCRATCH, 0, 0x106, "memory of a lane", NULL },
+		{ false, RPC_MEMORY_SPACE_SCRATCH, 0, 0xff, NULL, "" },
+		{ false, RPC_MEMORY_SPACE_PARAM, 0, 0x210, "parameters", NULL },
+		{ false, RPC_MEMORY_SPACE_PARAM, 0, 0x20f, NULL, "" },
+		{ false, RPC_MEMORY_SPACE_CONSTANT, 3, 0, "with a bank i", NULL },
+		{ false, RPC_MEMORY_SPACE_CONSTANT, 3, 13, NULL, ": of that bank of the kernel, the core has less" },
+		{ false, RPC_MEMORY_SPACE_CONSTANT, 2, 0, NULL, ": of that bank of the kernel, the core has less" },
+		{ false, RPC_MEMORY_SPACE_GENERIC, 0, 0x10007, "memory with a bank in it", NULL },
+		{ false, RPC_MEMORY_SPACE_GENERIC, 0, 0x7e0000000000, NULL,
+		  ": nor does it say at which generic addresses shared and local memory are" },
+		{ true, RPC_MEMORY_SPACE_GENERIC, 0, 0x10007, "memory with a bank in it", NULL },
+		{ true, RPC_MEMORY_SPACE_GENERIC, 0, 0x7e0000000007, "memory", NULL },
+		{ true, RPC_MEMORY_SPACE_GENERIC, 0, 0x7d0000000106, "memory of a lane", NULL },
+		{ true, RPC_MEMORY_SPACE_GENERIC, 0, 0x7d0000000000, NULL, "" },
+		{ true, RPC_MEMORY_SPACE_GENERIC, 0, 0x7e0001000000, NULL, "" },
+		{ true, RPC_MEMORY_SPACE_CODE, 0, 0x1000, NULL, "" },
+	};
+	const struct target_waves_from from = { 0 };
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		char buf[64] = "";
+		const struct target_wave_memory what = { .wave = &name, .space = rows[i].space, .bank = rows[i].bank,
+							 .address = rows[i].address, .buf = buf, .size = sizeof(buf) - 1 };
+		struct agent_err err = { 0 };
+		struct rpc_arena arena;
+		size_t size;
+		const uint8_t *file = core_with_memories(rows[i].windows, &size);
+		struct target *t = open_bytes(file, size);
+		int n;
+
+		rpc_arena_init(&arena, 0);
+		TEST_ROW_EQ(i, !!(t->ops->wave_spaces & TARGET_SPACE_BIT(rows[i].space)), true);
+		n = t->ops->wave_memory(t, &from, &what, &arena, &err);
+		if (rows[i].want) {
+			TEST_ROW_STR(i, buf, rows[i].want);
+		} else {
+			char text[256];
+
+			snprintf(text, sizeof(text), nothing, (unsigned long long)rows[i].address);
+			strncat(text, rows[i].why, sizeof(text) - strlen(text) - 1);
+			TEST_ROW_EQ(i, n, -EFAULT);
+			TEST_ROW_STR(i, err.message, text);
+		}
+		rpc_arena_deinit(&arena);
+		target_destroy(t);
+	}
+}
+
 /* What the agent notes in a core comes back; nonsense in its place is not believed. */
 static void notes_of_the_agent(void)
 {
@@ -527,6 +642,6 @@ static void what_is_no_core_says_where(void)
 }
 
 TEST_SUITE(worker_core, TEST(random_cuda_cores_become_waves), TEST(call_stacks_that_lie), TEST(notes_of_the_agent),
-	   TEST(registers_that_a_lane_lacks_are_missing),
+	   TEST(registers_that_a_lane_lacks_are_missing), TEST(memories_of_a_cuda_core),
 	   TEST(a_full_gpu_within_400_mib), TEST(tables_of_an_amdgpu_core),
 	   TEST(host_half_of_a_unified_core), TEST(what_is_no_core_says_where));
