@@ -206,7 +206,10 @@ static const char *workgroups(struct rpc_arena *a, const struct rpc_group *g)
 	return rpc_arena_printf(a, "%u (%u-%u)", g->workgroups, from[0], to[0]);
 }
 
-/* Active lanes: of all waves alike, from the fewest to the most, or with the median between them. */
+/*
+ * Active lanes, and those of parts: of all waves alike, from the fewest to the most, or with the
+ * median between them.
+ */
 static const char *lanes(struct rpc_arena *a, const struct rpc_group *g, bool verbose)
 {
 	if (verbose)
@@ -261,6 +264,34 @@ static const uint32_t *only_gpu(const struct group_rows *rows)
 	return rows->n ? &rows->list[0].group->gpu_id : NULL;
 }
 
+/* Of which waves of a group only some lanes are there: ` (part of 2 warps)`; "" when of none. */
+static const char *part_words(struct rpc_arena *a, const struct rpc_group *g,
+			      enum rpc_vendor vendor)
+{
+	const char *waves = vendor_word(vendor, g->waves == 1 ? "wave" : "waves");
+
+	if (!g->has_parts || !g->parts)
+		return "";
+	if (g->parts >= g->waves)
+		return rpc_arena_printf(a, " (part of %u %s)", g->waves, waves);
+	return rpc_arena_printf(a, " (part of %u of %u %s)", g->parts, g->waves, waves);
+}
+
+/* Where a group is; what is special about its waves comes before who called. */
+static const char *where(struct rpc_arena *a, const struct rpc_group *g,
+			 const struct group_rows_view *view, bool arguments)
+{
+	const char *place = arguments ? place_where_arguments(a, g) : place_where(a, g);
+	const char *parts = part_words(a, g, view->vendor);
+	const char *calls = place ? strstr(place, " <- ") : NULL;
+
+	if (!place || !parts || !*parts)
+		return place;
+	if (!calls)
+		calls = place + strlen(place);
+	return rpc_arena_printf(a, "%.*s%s%s", (int)(calls - place), place, parts, calls);
+}
+
 static void add_row(struct rpc_arena *a, const struct group_row *row, const char *gpu,
 		    const struct group_rows_view *view, struct table *t)
 {
@@ -273,7 +304,7 @@ static void add_row(struct rpc_arena *a, const struct group_row *row, const char
 	table_str(t, lanes(a, g, verbose));
 	table_str(t, gpu);
 	table_str(t, code_text_kernel(a, g->has_kernel ? &g->kernel : NULL));
-	table_str(t, faulting || view->arguments ? place_where_arguments(a, g) : place_where(a, g));
+	table_str(t, where(a, g, view, faulting || view->arguments));
 	table_style(t, style, row->state);
 	if (verbose) {
 		table_str(t, workgroups(a, g));

@@ -17,6 +17,8 @@
 
 /* Most queues of a suspension that a cell names. */
 #define QUEUES_SHOWN 8
+/* Most parts of a wave that are listed below it, unless all are wanted. */
+#define PARTS_SHOWN 4
 
 const char *show_name(struct rpc_arena *a, const struct rpc_enum *e, int64_t value)
 {
@@ -161,6 +163,68 @@ static void wave_row(struct ctl *c, struct table *t, const struct rpc_wave *w,
 	table_u64_if(t, w->trap_id, w->trap_id);
 }
 
+/* Lanes as ranges: `0-3,8`. */
+static const char *lane_ranges(struct rpc_arena *a, uint64_t mask)
+{
+	auto_out struct out o = { 0 };
+
+	for (unsigned i = 0, end; i < 64; i = end) {
+		end = i + 1;
+		if (!(mask >> i & 1))
+			continue;
+		while (end < 64 && mask >> end & 1)
+			end++;
+		out_fmt(&o, "%s%u", o.size ? "," : "", i);
+		if (end > i + 1)
+			out_fmt(&o, "-%u", end - 1);
+	}
+	return out_error(&o) ? NULL : rpc_arena_strdup(a, o.data ? o.data : "");
+}
+
+/* A part of a wave: which lanes, what they do, and where they are. */
+static void part_row(struct ctl *c, struct table *t, const struct rpc_wave *w,
+		     const struct rpc_wave_part *p, const struct rpc_group *g, const char *gpu)
+{
+	const char *reason = g ? stop_reason_text(&c->arena, g->exception, g->reasons, g->n_reasons) : NULL;
+	const struct rpc_wave at = { .pc = p->pc };
+	struct rpc_arena *a = &c->arena;
+
+	table_str(t, rpc_arena_printf(a, "  %s", lane_ranges(a, p->exec)));
+	table_str(t, gpu ? gpu : gpu_names_text(&c->gpus, a, w->gpu_id));
+	table_str(t, p->active ? "active" : "waiting");
+	table_style(t, g && stop_reason_is_faulting(g) ? COLOR_BAD : COLOR_PLAIN, place_words(a, reason));
+	table_str(t, code_text_kernel(a, g && g->has_kernel ? &g->kernel : NULL));
+	table_str(t, wave_place(a, &at, g));
+	table_str(t, rpc_arena_printf(a, "%u/%u", p->lanes, w->width));
+	table_str(t, NULL);
+	table_str(t, NULL);
+	table_hex(t, p->pc);
+	table_hex(t, p->exec);
+	table_str(t, NULL);
+}
+
+/* Add the parts of a wave below it, some of them unless all are wanted. */
+static void part_rows(struct ctl *c, struct table *t, const struct rpc_wave *w,
+		      const struct rpc_group *groups, size_t n_groups, const char *gpu)
+{
+	size_t n = w->n_parts;
+
+	if (!c->verbose && n > PARTS_SHOWN + 1)
+		n = PARTS_SHOWN;
+	for (size_t i = 0; i < n; i++) {
+		const struct rpc_wave_part *p = &w->parts[i];
+
+		part_row(c, t, w, p,
+			 p->has_group && p->group < n_groups ? &groups[p->group] : NULL, gpu);
+	}
+	if (n == w->n_parts)
+		return;
+	table_str(t, rpc_arena_printf(&c->arena, "  %zu more (-v)", w->n_parts - n));
+	table_str(t, gpu ? gpu : gpu_names_text(&c->gpus, &c->arena, w->gpu_id));
+	for (size_t i = 2; i < t->n_columns; i++)
+		table_str(t, NULL);
+}
+
 /* Append the table of waves; without groups, what they are in is not told. */
 static int wave_table(struct ctl *c, const struct rpc_wave *waves, size_t n,
 		      const struct rpc_group *groups, size_t n_groups)
@@ -185,8 +249,10 @@ static int wave_table(struct ctl *c, const struct rpc_wave *waves, size_t n,
 
 	translate(c, neutral, ARRAY_SIZE(neutral), columns);
 	table_init(&t, columns, ARRAY_SIZE(columns));
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		wave_row(c, &t, &waves[i], group_of(&waves[i], groups, n_groups), gpu);
+		part_rows(c, &t, &waves[i], groups, n_groups, gpu);
+	}
 	return ctl_print_table(c, &t);
 }
 

@@ -200,6 +200,8 @@ static void print_taking(struct ctl *c, const struct snapshot_page *page)
 		out_fmt(&o, "%u %s", s->wave_count, word(c, s->wave_count == 1 ? "wave" : "waves"));
 	if (cmp && cmp->before.wave_count != s->wave_count)
 		out_fmt(&o, " (%u before)", cmp->before.wave_count);
+	if (!page->queues_only && s->has_diverged_waves && s->diverged_waves)
+		out_fmt(&o, ", %u diverged", s->diverged_waves);
 	if (cmp) {
 		out_str(&o, page->queues_only ? "" : ", ");
 		text_duration(&o, cmp->interval_us / 1000);

@@ -204,20 +204,38 @@ static uint32_t clamp(uint64_t v)
 	return v > UINT32_MAX ? UINT32_MAX : (uint32_t)v;
 }
 
+/* Whether both representatives are there with the same lanes, as far as they tell. */
+static bool same_lane(const struct rpc_group *g, const struct rpc_group *h)
+{
+	return g->has_lane == h->has_lane && g->lane == h->lane;
+}
+
 /*
  * Whether the representatives of two groups are the same wave, as far as its work tells, at another
- * pc.
+ * pc.  Other lanes of the same wave may be anywhere.
  */
 static bool example_moved(const struct rpc_group *g, const struct rpc_group *h)
 {
 	const struct rpc_wave_ref *r = &g->representative, *q = &h->representative;
 
-	if (!r->has_dispatch || !q->has_dispatch || !r->has_wave_in_group ||
+	if (!same_lane(g, h) || !r->has_dispatch || !q->has_dispatch || !r->has_wave_in_group ||
 	    !q->has_wave_in_group || r->n_workgroup != 3 || q->n_workgroup != 3)
 		return false;
 	return g->pc != h->pc && r->queue_id == q->queue_id && r->dispatch == q->dispatch &&
 	       r->wave_in_group == q->wave_in_group &&
 	       memcmp(r->workgroup, q->workgroup, 3 * sizeof(*r->workgroup)) == 0;
+}
+
+/*
+ * Whether other lanes are there.  Documents of older agents count all lanes of a wave at one place,
+ * so that lanes are compared only where both tell of parts, or neither does.
+ */
+static bool lanes_differ(const struct rpc_group *g, const struct rpc_group *h)
+{
+	if (g->has_parts != h->has_parts)
+		return false;
+	return g->lanes_min != h->lanes_min || g->lanes_median != h->lanes_median ||
+	       g->lanes_max != h->lanes_max;
 }
 
 /* Whether anything about a group has changed that its key does not say. */
@@ -226,8 +244,7 @@ static bool numbers_differ(const struct entry *before, const struct entry *after
 	const struct rpc_group *g = before->group, *h = after->group;
 
 	return before->waves != after->waves || before->workgroups != after->workgroups ||
-	       g->lanes_min != h->lanes_min || g->lanes_median != h->lanes_median ||
-	       g->lanes_max != h->lanes_max || g->pcs != h->pcs || example_moved(g, h);
+	       lanes_differ(g, h) || g->pcs != h->pcs || example_moved(g, h);
 }
 
 /* Describe a change; NULL stands for a snapshot that lacks the group. */

@@ -69,6 +69,18 @@ static void put_gpu(struct builder *b, uint32_t gpu_id)
 	out_fmt(&b->text, "GPU %s", gpu ? gpu : "?");
 }
 
+/* Append `, 3 of 64 waves have diverged`, where any have. */
+static void put_diverged(struct builder *b)
+{
+	const struct rpc_gpu_snapshot_result *s = b->s;
+
+	if (!s->has_diverged_waves || !s->diverged_waves)
+		return;
+	out_fmt(&b->text, ", %u of ", s->diverged_waves);
+	put_waves(b, s->wave_count);
+	out_str(&b->text, s->diverged_waves == 1 ? " has diverged" : " have diverged");
+}
+
 /* Append `queue 2`, `queues 0, 3`, `7 queues`. */
 static void put_queues(struct builder *b, const uint32_t *queues, size_t n)
 {
@@ -227,7 +239,8 @@ static void put_lane(struct builder *b, const struct rpc_group *g)
 	for (size_t i = 0; i < w->n_work_items; i++) {
 		const struct rpc_work_item *item = &w->work_items[i];
 
-		if (!item->exception)
+		/* Another part of the warp may have one of its own. */
+		if (!item->exception || (g->has_lane && item->lane != g->lane))
 			continue;
 		out_fmt(&b->text, ", lane %u", item->lane);
 		if (item->n_in_group == 3)
@@ -426,6 +439,7 @@ static void put_extent(struct builder *b)
 		put_waves(b, s->wave_count);
 		out_str(&b->text, " of ");
 		put_count(b, s->n_queues, "queue", "queues");
+		put_diverged(b);
 	}
 }
 
@@ -504,6 +518,7 @@ static void add_hung_queue(struct builder *b, size_t i, const struct rpc_queue *
 		put_time(b, i, " at the same place for ");
 		put_queue_place(b, ": ", q, true);
 	}
+	put_diverged(b);
 	end_line(b, HEADLINE_HUNG);
 }
 

@@ -341,6 +341,8 @@ static uint32_t sum(uint32_t a, uint32_t b)
 static void add_group(struct rpc_group *g, const struct rpc_group *more)
 {
 	g->waves = sum(g->waves, more->waves);
+	g->has_parts = g->has_parts || more->has_parts;
+	g->parts = sum(g->parts, more->parts);
 	g->lanes_min = more->lanes_min < g->lanes_min ? more->lanes_min : g->lanes_min;
 	g->lanes_max = more->lanes_max > g->lanes_max ? more->lanes_max : g->lanes_max;
 	g->has_workgroups = g->has_workgroups && more->has_workgroups;
@@ -562,6 +564,8 @@ static void join_heads(struct merge *m, const size_t *new, struct rpc_gpu_snapsh
 		ret->time_us = s->time_us > ret->time_us ? s->time_us : ret->time_us;
 		ret->stopped_us = s->stopped_us > ret->stopped_us ? s->stopped_us : ret->stopped_us;
 		ret->wave_count = sum(ret->wave_count, s->wave_count);
+		ret->has_diverged_waves = ret->has_diverged_waves || s->has_diverged_waves;
+		ret->diverged_waves = sum(ret->diverged_waves, s->diverged_waves);
 		ret->budget_exceeded = ret->budget_exceeded || s->budget_exceeded;
 		ret->complete = ret->complete && s->complete;
 	}

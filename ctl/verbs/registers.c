@@ -126,26 +126,6 @@ static bool is_shown(const struct rpc_wave_registers *r, const struct lane *l)
 	return l->item || l->active || !r->n_work_items;
 }
 
-static bool are_together(const struct lane *a, const struct lane *b)
-{
-	const char *x = a->item && a->item->exception ? a->item->exception : "";
-	const char *y = b->item && b->item->exception ? b->item->exception : "";
-
-	return a->pc == b->pc && a->active == b->active && !strcmp(x, y);
-}
-
-/* Is it the first of those that are at the same pc, with the same exception, active or not as it is? */
-static bool begins_part(const struct rpc_wave_registers *r, uint32_t i, const struct lane *l)
-{
-	for (uint32_t k = 0; k < i; k++) {
-		struct lane before = lane_at(r, k);
-
-		if (is_shown(r, &before) && are_together(&before, l))
-			return false;
-	}
-	return true;
-}
-
 static void lane_row(struct ctl *c, struct table *t, uint32_t i, const struct lane *l)
 {
 	const struct rpc_work_item *w = l->item;
@@ -169,7 +149,7 @@ static int show_lanes(struct ctl *c, const struct rpc_wave_registers *r)
 		{ "PC" },
 		{ "EXCEPTION", .optional = true, .importance = 1, .min = 12 },
 	};
-	size_t parts = 0, shown = 0, active = 0;
+	size_t parts = r->wave.n_parts ? r->wave.n_parts : 1, shown = 0, active = 0;
 	auto_table struct table t;
 	int e = show_waves(c, &r->wave, 1);
 
@@ -181,7 +161,6 @@ static int show_lanes(struct ctl *c, const struct rpc_wave_registers *r)
 		if (!is_shown(r, &l))
 			continue;
 		lane_row(c, &t, i, &l);
-		parts += begins_part(r, i, &l);
 		active += l.active;
 		shown++;
 	}

@@ -140,7 +140,8 @@ are refused. Parameters are checked strictly: an unknown name, a number in quote
 32 MiB of answers it gets `too_large` for each large one more. A notification gets no answer, and so does a batch of notifications.
 
 **Results.** A newer agent may add members to results, notifications and errors: ignore what you do not know. Members
-marked *optional* may be absent; they are never null.
+marked *optional* may be absent; they are never null. Enums of results may grow as well: take a name that you do not know for
+one that says nothing, and show it as it is. What a member or a name means stays.
 
 **File descriptors.** The agent takes none from a client. A method that gives one sends it as ancillary data (`SCM_RIGHTS`)
 of the first byte of its answer: receive with `recvmsg` while the answer is waited for. At most one is on its way at a

@@ -169,7 +169,7 @@ def test_lanes_are_shown_one_by_one(tmp_path):
                 assert active == ("yes" if inside else "no") and pc == base + (0x50 if inside else 0x20), page
                 assert thread.endswith(",0,0") and int(thread.split(",")[0]) % 32 == lane, page
                 assert ("CUDA_EXCEPTION_1: lane illegal address" == exception) == (lane == 5), page
-            assert "4 of 32 lanes active; 3 parts" in page, page
+            assert "4 of 32 lanes active; 2 parts" in page, page
         s.rpc.call("session.detach", session=session)
 
 

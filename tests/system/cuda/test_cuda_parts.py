@@ -4,6 +4,7 @@
 import collections
 import json
 import os
+import re
 import sys
 
 if __name__ == "__main__":
@@ -247,3 +248,40 @@ def test_registers_of_a_warp_tell_its_parts(tmp_path):
         doc = s.rpc.call("gpu.snapshot", session=s.attach(), registers=True)
         shown = [(r["wave"]["ref"]["unit"], r["wave"]["ref"]["index"]) for r in doc["registers"]]
         assert sorted(shown) == sorted(set(shown)) and (1, 2) in shown, shown
+
+
+def flat(text):
+    """Without the breaks that a terminal makes."""
+    return re.sub(r"\s+", " ", text)
+
+
+def test_people_read_which_lanes_are_where(tmp_path):
+    """The line of a headline is that of the lanes with the exception; warps are counted at each place they are at."""
+    with scene() as s:
+        s.control("warp 0 1 2 pc=0x10 idle=0xc0 active=0xff")
+        s.control("warp 0 1 3 pc=0xc0 active=0xffffffff")
+        page = s.ctl("snapshot", s.app.pid).stdout
+        assert page.startswith("No fault: 24 warps of 1 context, 1 of 24 warps has diverged\n"), page
+        assert "\n24 warps, 1 diverged, stopped " in page, page
+        assert "spin.cu:19 (part of 1 warp)" in flat(page) and "spin.cu:12 weigh (part of 1 of 2 warps)" in flat(page), page
+        (tmp_path / "a.json").write_text(s.ctl("snapshot", "--json", s.app.pid).stdout)
+        listed = s.ctl("warps", s.app.pid).stdout.splitlines()
+        row = next(i for i, line in enumerate(listed) if line.startswith("0:1:2 "))
+        assert listed[row + 1].split()[:2] == ["0-7", "active"] and " 8/32 " in listed[row + 1], listed[row + 1]
+        assert listed[row + 2].split()[:2] == ["8-31", "waiting"] and " 24/32 " in listed[row + 2], listed[row + 2]
+        assert "spin.cu:12 weigh" in listed[row + 2] and listed[row + 2].split()[-1] == "0xffffff00", listed[row + 2]
+        s.control("raise 0 1 2 1 lanes=0x30000")
+        page = s.ctl("snapshot", s.app.pid).stdout
+        first = page.splitlines()[0]
+        assert re.search(r"^FAULT .*: 1 warp of spin\(.*\), spin.cu:12, lane 16, thread \(80,0,0\), GPU 0", first), page
+        (tmp_path / "b.json").write_text(s.ctl("snapshot", "--json", s.app.pid).stdout)
+        changes = s.ctl("diff", tmp_path / "a.json", tmp_path / "b.json").stdout
+        assert "(part of 1 warp)" in flat(changes), changes
+
+
+def test_many_parts_are_cut_in_a_list():
+    with scene() as s:
+        s.control("warp 0 1 2 pc=0x10 apart=16 active=0xffffffff")
+        text = s.ctl("warps", s.app.pid).stdout
+        assert re.search(r"^  28 more \(-v\) ", text, re.M) and len(re.findall(r"^  \d+ +(active|waiting)", text, re.M)) == 4, text
+        assert len(re.findall(r"^  \d+ +(active|waiting)", s.ctl("warps", "-v", s.app.pid).stdout, re.M)) == 32

@@ -26,8 +26,9 @@ def neutral(text):
 
 def test_pages_have_the_vendors_words():
     """Those that other tests compare with what is printed; command lines may have the protocol's words."""
-    pages = [*(ROOT / "tests/data/pages").glob("cuda-*.txt"), *(ROOT / "tests/data/pages/verbs").glob("nvidia-*.txt")]
-    assert len(pages) >= 6, pages
+    pages = [*(ROOT / "tests/data/pages").glob("cuda-*.txt"), *(ROOT / "tests/data/pages/parts").glob("cuda-*.txt"),
+             *(ROOT / "tests/data/pages/verbs").glob("nvidia-*.txt")]
+    assert len(pages) >= 8, pages
     for page in pages:
         lines = [line for line in page.read_text().splitlines() if not line.startswith("$ ")]
         assert not neutral("\n".join(lines)), (page.name, neutral("\n".join(lines)))

@@ -126,7 +126,9 @@ def test_a_fault_becomes_a_core():
             assert s.app_status().faults == n and s.target_state()["suspended_queues"] == 0
 
 
-def test_a_fault_of_cuda_becomes_a_core():
+@contextlib.contextmanager
+def watched_cuda():
+    """A CUDA process that a rule has, and its only record once there is one."""
     need_root()
     with CudaScene(start_agent=False, user_mode=False, app_user=54107) as s:
         # Of this user alone: other tests run CUDA processes at the same time.
@@ -137,17 +139,38 @@ def test_a_fault_of_cuda_becomes_a_core():
         def sessions():
             return [x for x in s.rpc.call("session.list")["sessions"] if x["pid"] == s.app.pid]
 
-        def counted():
-            return next(r for r in s.rpc.call("agent.status")["rules"])["recorded"]
+        def record():
+            wait_until(lambda: next(r for r in s.rpc.call("agent.status")["rules"])["recorded"], "recorded")
+            found, = [r for r in s.rpc.call("cores.list")["records"] if r["pid"] == s.app.pid]
+            return found
 
         wait_until(lambda: [x.get("rule") for x in sessions()] == ["cuda"], "the rule has it")
         s.rpc.call("gpu.snapshot", session=s.attach())
+        yield s, record
+
+
+def test_a_fault_of_cuda_becomes_a_core():
+    with watched_cuda() as (s, wait_for_record):
         s.control("raise 0 1 2 14 errorpc=0x50")
-        wait_until(counted, "recorded")
-        record, = [r for r in s.rpc.call("cores.list")["records"] if r["pid"] == s.app.pid]
+        record = wait_for_record()
         assert record["body"] == "present" and record["vendor"] == "nvidia", record
         group = analyzed(s, record["record"])["groups"][0]
         assert group["exception"] == "CUDA_EXCEPTION_14: warp illegal address", group
+
+
+def test_a_fault_of_some_lanes_is_recorded_where_they_are():
+    """They wait at line 12 of an inlined function, and the warp's own pc is at line 19."""
+    with watched_cuda() as (s, wait_for_record):
+        s.control("warp 0 1 2 pc=0x10 idle=0xc0 active=0xff")
+        s.control("raise 0 1 2 1 lanes=0x30000")
+        record = wait_for_record()
+        listed = s.rpc.call("cores.info", record=record["record"])["snapshot"]
+        for doc in (listed, analyzed(s, record["record"])):
+            group = doc["groups"][0]
+            assert group["exception"] == "CUDA_EXCEPTION_1: lane illegal address" and group["lane"] == 16, group
+            assert group["frames"][0]["line"] == 12 and doc["diverged_waves"] == 1, group
+        text = s.ctl("cores", "info", record["record"]).stdout
+        assert re.search(r"^FAULT .*spin.cu:12", text, re.M), text
 
 
 @contextlib.contextmanager

@@ -415,6 +415,54 @@ static void pairs_what_belongs_together(void)
 	TEST_EQ(c.faulting_waves, 1);
 }
 
+/* Lanes are compared where both documents tell of parts; another lane is no wave that moved. */
+static void lanes_of_parts_are_compared(void)
+{
+	static const struct {
+		struct rpc_group before, after; /* What differs. */
+		bool changed;
+	} rows[] = {
+		{ { .lanes_max = 8 }, { .lanes_max = 9 }, true },
+		{ { .has_parts = true, .parts = 1, .lanes_max = 8 },
+		  { .has_parts = true, .parts = 1, .lanes_max = 9 }, true },
+		{ { .lanes_max = 32 }, { .has_parts = true, .parts = 1, .lanes_max = 9 }, false },
+		{ { .pc = 0x100 }, { .pc = 0x104 }, true },
+		{ { .pc = 0x100, .has_lane = true, .lane = 3 },
+		  { .pc = 0x104, .has_lane = true, .lane = 3 }, true },
+		{ { .pc = 0x100, .has_lane = true, .lane = 3 },
+		  { .pc = 0x104, .has_lane = true, .lane = 4 }, false },
+		{ { .pc = 0x100 }, { .pc = 0x104, .has_lane = true, .lane = 0 }, false },
+	};
+	struct rpc_frame line = { .file = "a.cu", .has_line = true, .line = 7 };
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		auto_rpc_arena struct rpc_arena arena;
+		struct snapshot_build s[2];
+		struct rpc_comparison c;
+
+		rpc_arena_init(&arena, 0);
+		for (size_t k = 0; k < 2; k++) {
+			const struct rpc_group *from = k ? &rows[i].after : &rows[i].before;
+			struct rpc_group *g = &s[k].groups[0];
+
+			snapshot_build(&s[k], (1 + k) * SECOND, "g100:1@0/5");
+			set_line(g, &line, 7);
+			g->representative.workgroup = s[k].workgroup[0];
+			g->representative.n_workgroup = 3;
+			g->representative.has_wave_in_group = true;
+			g->pc = from->pc;
+			g->has_lane = from->has_lane;
+			g->lane = from->lane;
+			g->has_parts = from->has_parts;
+			g->parts = from->parts;
+			g->lanes_max = from->lanes_max;
+		}
+		TEST_EQ(compare_snapshots(&arena, &s[0].s, &s[1].s, false, &c), 0);
+		TEST_ROW_EQ(i, c.n_groups, 1);
+		TEST_ROW_EQ(i, c.groups[0].change, rows[i].changed ? RPC_CHANGE_CHANGED : RPC_CHANGE_SAME);
+	}
+}
+
 /* The id of a queue that was destroyed is used again. */
 static void a_new_ring_is_a_new_queue(void)
 {
@@ -476,5 +524,5 @@ static void survives_small_arenas(void)
 TEST_SUITE(ctl_compare, TEST(finds_the_verdict), TEST(sees_ended_dispatches),
 	   TEST(needs_time_between), TEST(sees_new_workgroups),
 	   TEST(digests_decide), TEST(each_queue_has_a_verdict), TEST(speaks_of_lines),
-	   TEST(pairs_what_belongs_together), TEST(a_new_ring_is_a_new_queue),
+	   TEST(pairs_what_belongs_together), TEST(lanes_of_parts_are_compared), TEST(a_new_ring_is_a_new_queue),
 	   TEST(refuses_other_processes), TEST(survives_small_arenas));

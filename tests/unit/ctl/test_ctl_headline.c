@@ -190,6 +190,44 @@ static void nvidia_has_its_words(void)
 	      "FAULT warp illegal address (CUDA_EXCEPTION_14): 1 warp at 0x200, GPU 0, context 0\n");
 }
 
+/* The faulting lane is that of the group's part; how many waves have diverged is told where all is well, or hangs. */
+static void waves_that_have_diverged_are_told(void)
+{
+	struct rpc_work_item items[] = { { .lane = 4, .exception = "x" }, { .lane = 9, .exception = "y" } };
+	struct rpc_wave_registers faulted = { .wave = { .gpu_id = 7 }, .work_items = items, .n_work_items = 2 };
+	auto_rpc_arena struct rpc_arena arena;
+	struct snapshot_build b, e;
+	struct rpc_comparison c;
+
+	rpc_arena_init(&arena, 0);
+	snapshot_build(&b, 1, "q0:?x g100:64@0/5 g200:3@0/5");
+	b.s.process.vendor = RPC_VENDOR_NVIDIA;
+	b.s.wave_count = 64;
+	b.s.has_diverged_waves = true;
+	b.s.diverged_waves = 3;
+	check(0, &arena, &(struct headline_input){ .snapshot = &b.s },
+	      " No fault: 64 warps of 1 context, 3 of 64 warps have diverged\n");
+	b.s.diverged_waves = 1;
+	check(1, &arena, &(struct headline_input){ .snapshot = &b.s },
+	      " No fault: 64 warps of 1 context, 1 of 64 warps has diverged\n");
+	snapshot_build(&e, 1 + 2000000, "q0:?x g100:64@0/5 g200:3@0/5");
+	e.s.process.vendor = RPC_VENDOR_NVIDIA;
+	e.s.wave_count = 64;
+	e.s.has_diverged_waves = true;
+	e.s.diverged_waves = 3;
+	TEST_EQ(compare_snapshots(&arena, &b.s, &e.s, false, &c), 0);
+	check(2, &arena, &(struct headline_input){ .snapshot = &e.s, .comparison = &c },
+	      "HUNG context 0: 67 warps at the same place for 2.0 s: 0x100 and 1 more place, 3 of 64 warps have diverged\n");
+	snapshot_build(&b, 1, "q0:?x g200:1@0/5! g300:1@0/5!");
+	b.s.process.vendor = RPC_VENDOR_NVIDIA;
+	b.groups[0].has_lane = b.groups[1].has_lane = true;
+	b.groups[0].lane = 9;
+	b.groups[1].lane = 4;
+	check(3, &arena, &(struct headline_input){ .snapshot = &b.s, .faulted = &faulted },
+	      "FAULT memory violation: 1 warp at 0x200, lane 9, GPU 0, context 0\n"
+	      "FAULT memory violation: 1 warp at 0x300, lane 4, GPU 0, context 0\n");
+}
+
 /* What a watch rule kept the record for, and what is latched where waves tell nothing. */
 static void latched_exceptions_and_records(void)
 {
@@ -215,4 +253,5 @@ static void latched_exceptions_and_records(void)
 TEST_SUITE(ctl_headline, TEST(one_snapshot_never_overclaims), TEST(two_snapshots_tell_what_is_hung),
 	   TEST(what_was_not_stopped_is_not_judged),
 	   TEST(too_short_is_told_once),
-	   TEST(a_longer_standstill_is_told), TEST(nvidia_has_its_words), TEST(latched_exceptions_and_records));
+	   TEST(a_longer_standstill_is_told), TEST(nvidia_has_its_words),
+	   TEST(waves_that_have_diverged_are_told), TEST(latched_exceptions_and_records));

@@ -93,6 +93,37 @@ static void adds_up_ranks(void)
 	TEST_STR(s.groups[2].ranks, "2");
 }
 
+/* Parts are summed up as waves are; a rank of an older agent has none. */
+static void adds_up_parts(void)
+{
+	auto_call(merge_destroyp) struct merge *m = merge_create();
+	struct rpc_gpu_snapshot_result s;
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct document d = { .name = i == 0 ? "a" : i == 1 ? "b" : "c" };
+		struct snapshot_build b;
+		struct agent_err err = { 0 };
+
+		snapshot_build(&b, 1, "g100:64@0/5 g200:3@0/5");
+		b.s.process.pid = 100 + i;
+		for (size_t g = 0; g < 2 && i < 2; g++) {
+			b.groups[g].has_parts = b.s.has_diverged_waves = true;
+			b.groups[g].parts = b.s.diverged_waves = 3 - i;
+			b.groups[g].lanes_min = 8 + i;
+		}
+		d.snapshot = b.s;
+		TEST_EQ_FATAL(merge_add(m, &d, &err), 0);
+	}
+	TEST_EQ_FATAL(merge_finish(m, &s), 0);
+	TEST_EQ(s.has_diverged_waves, true);
+	TEST_EQ(s.diverged_waves, 5);
+	TEST_EQ_FATAL(s.n_groups, 2);
+	TEST_EQ(s.groups[0].waves, 192);
+	TEST_EQ(s.groups[0].parts, 5);
+	TEST_EQ(s.groups[1].waves, 9);
+	TEST_EQ(s.groups[1].parts, 5);
+}
+
 static void names_the_odd_one(void)
 {
 	static const struct {
@@ -386,7 +417,7 @@ static void joins_code_by_name(void)
 			 "    1      1  0x2000           running  rank0\n");
 }
 
-TEST_SUITE(ctl_merge, TEST(prints_and_reads_sets), TEST(adds_up_ranks), TEST(names_the_odd_one),
+TEST_SUITE(ctl_merge, TEST(prints_and_reads_sets), TEST(adds_up_ranks), TEST(adds_up_parts), TEST(names_the_odd_one),
 	   TEST(steps_do_not_matter), TEST(refuses_a_rank_twice), TEST(refuses_sets_that_lie),
 	   TEST(prints_a_tree), TEST(prints_ranks_that_agree), TEST(prints_a_rank_alone),
 	   TEST(joins_code_by_name));
