@@ -166,3 +166,15 @@ def others(engine):
     n = len(done.out.strip().splitlines())
     engine.fact("other processes on the GPUs", n)
     return f"{n} other processes use a GPU" if n else "nobody else uses a GPU"
+
+
+def kernel_log(engine):
+    """What the kernel and its NVIDIA module said meanwhile: faults, resets, refused system calls."""
+    done = engine.run("dmesg", codes=None)
+    if done.code != 0:
+        raise Skipped(f"dmesg: {(done.err.strip() or 'nothing').splitlines()[-1]}"[:120])
+    lines = [line for line in done.out.splitlines() if re.search(r"NVRM|Xid|seccomp|type=1326|gpu-agent|gpu_check", line)]
+    # Serial numbers are nobody's business.
+    lines = [re.sub(r"GPU-[0-9a-f-]{36}", "GPU-...", line) for line in lines if "erial" not in line][-60:]
+    engine.section("messages of the kernel", "\n".join(lines))
+    return f"{sum('Xid' in line for line in lines)} Xid, {len(lines)} lines that have to do with this"

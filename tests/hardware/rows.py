@@ -81,6 +81,7 @@ def everything(b):
     rows_look.other_user(b)
     rows_measure.sequences(b)
     rows_measure.times(b)
+    b.step("messages of the kernel", "", facts.kernel_log, b.engine)
 
 
 def run_all(bundle, options):
