@@ -87,6 +87,7 @@ class Engine:
         self.commands = []  # of the step under way
         self.context = lambda: ""  # tail of the daemon's log
         self.of_step = []   # processes that end with the step under way
+        self.kept = []      # those that end with the run
         self.under_way = "" # its name
         self.ended_by = ""  # signal that cut the run
         self.is_finished = False
@@ -100,7 +101,7 @@ class Engine:
         self.is_finished = True
         for number, handler in self.handlers.items():
             signal.signal(number, handler)
-        end_all(self.of_step)
+        self.end_kept()
         shutil.rmtree(self.directory, ignore_errors=True)
 
     # -- time -----------------------------------------------------------------------------------
@@ -125,7 +126,8 @@ class Engine:
         if self.is_finished:
             return
         self.rows.append(("whole run", "", "FAIL", int(seconds * 1000), f"stuck in {self.under_way or 'cleaning up'}; given up"))
-        end_all(self.of_step)
+        with contextlib.suppress(Exception):  # the main thread may end them as well
+            self.end_kept()
         self.finish(hard=True)
 
     @contextlib.contextmanager
@@ -221,9 +223,13 @@ class Engine:
     def start(self, argv, env=None, keep=False, **kwargs):
         """Start a process in a group of its own, which ends with the step at the latest, unless it is kept."""
         popen = subprocess.Popen([str(a) for a in argv], start_new_session=True, env={**os.environ, **(env or {})}, **kwargs)
-        if not keep:
-            self.of_step.append(popen)
+        (self.kept if keep else self.of_step).append(popen)
         return popen
+
+    def end_kept(self):
+        """Whoever did not end when asked; programs before the daemon that may hold them."""
+        end_all(self.of_step)
+        end_all(self.kept)
 
     def run(self, *argv, seconds=20, env=None, codes=(0,), **kwargs):
         """Run a command to its end or its deadline; never waits longer."""

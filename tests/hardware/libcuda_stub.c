@@ -17,6 +17,7 @@
 
 EXPORT int cuInit(unsigned flags);
 EXPORT int cuDeviceGet(int *device, int ordinal);
+EXPORT int cuDeviceGetAttribute(int *value, int attribute, int device);
 EXPORT int cuDevicePrimaryCtxRetain(void **context, int device);
 EXPORT int cuCtxSetCurrent(void *context);
 EXPORT int cuMemHostAlloc(void **p, size_t size, unsigned flags);
@@ -39,6 +40,13 @@ int cuInit(unsigned flags)
 int cuDeviceGet(int *device, int ordinal)
 {
 	*device = ordinal;
+	return 0;
+}
+
+/* A GPU of compute capability 9.0. */
+int cuDeviceGetAttribute(int *value, int attribute, int device)
+{
+	*value = attribute == 75 ? 9 : 0;
 	return 0;
 }
 

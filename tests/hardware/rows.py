@@ -101,6 +101,8 @@ def run_all(bundle, options):
         with engine.final(8):
             b.stop_agent()
             lab.end()
+        with engine.final(4):
+            engine.end_kept()
             shutil.rmtree(engine.directory, ignore_errors=True)
         code = engine.finish()
     return code

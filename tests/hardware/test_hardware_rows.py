@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import types
 
@@ -19,18 +20,19 @@ if __name__ == "__main__":
 
 import pytest
 
-from harness import BIN, ROOT, status, wait_until
+from harness import BIN, LONG_STOP, ROOT, status, wait_until
 
 sys.dont_write_bytecode = True
 import facts
 import nvgdb
+import programs
 import rows
 import rows_core
 import rows_look
 import rows_measure
 import rows_values
 from engine import Engine
-from programs import CARRIED, HARDWARE_KINDS, KERNELS, HardwareProgram, Lab, SimulatedProgram, planted_values
+from programs import CARRIED, HARDWARE_KINDS, KERNELS, Lab, SimulatedProgram, planted_values
 
 # A bundle has it beside the others.
 rows_measure.BIN = BIN.parent / "tests"
@@ -495,31 +497,132 @@ def test_rows_that_no_longer_fit_are_counted(directory):
 # -- the program that needs no compiler -----------------------------------------------------------------
 
 
-def test_programs_of_the_driver_count_end_and_fault(directory):
+@pytest.fixture
+def stub(directory, monkeypatch):
+    """A driver without a GPU is what the loader finds."""
     compiler = shutil.which("cc")
     if not compiler:
         pytest.skip("there is no cc")
     subprocess.run([compiler, "-shared", "-fPIC", "-I", ROOT, "-o", directory / "libcuda.so.1", ROOT / "tests/hardware/libcuda_stub.c",
                     "-lpthread"], check=True)
-    engine = Engine(60, directory / "log")
-    program = BIN.parent / "tests/gpu_check_program"
-    lab = types.SimpleNamespace(engine=engine, programs=[], command=lambda name, debug, runtime: [
-        program, "--kernel", name, "--image", CARRIED / f"{name}-sm_90{'-g' if debug else ''}.cubin"])
-    environment = {"LD_LIBRARY_PATH": str(directory), "ASAN_OPTIONS": "detect_leaks=0"}
-    try:
-        for name in KERNELS:
-            p = HardwareProgram(lab, name, debug=name == "fault", env=environment)
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(directory))
+    monkeypatch.setenv("ASAN_OPTIONS", "detect_leaks=0")
+    engine = Engine(100, directory / "log")
+    yield Lab(engine, None)
+    engine.retire()
+
+
+def run_each(lab):
+    for name in KERNELS:
+        p = lab.start(name, debug=name == "fault")
+        try:
+            ready = p.ready
+            assert set(ready) >= {"global", "shared", "local", "words", "out", "blocks", "threads"}, ready
+            assert p.wait_gpu_runs(10) < 10 and p.beats
+            if name == "fault":
+                assert ready["out"] == "0x10"
+                p.fault()
+                assert p.fault_reaches_it() == "CUDA_ERROR_ILLEGAL_ADDRESS"
+                assert p.alive
+        finally:
+            p.stop()
+        assert p.popen.returncode == 0, (name, p.popen.returncode)
+
+
+def test_programs_of_the_driver_count_end_and_fault(stub, monkeypatch):
+    """Without nvcc: what is carried is used, and only for the GPUs it is for."""
+    monkeypatch.setenv("NVCC", "/nonexistent")
+    monkeypatch.setattr(programs, "find_nvcc", lambda: None)
+    assert stub.prepare() == "3 kernels for sm_90, carried (no nvcc)"
+    run_each(stub)
+    stub.arch = "80"
+    with pytest.raises(AssertionError, match="no nvcc, and the kernels carried are for sm_90, not sm_80"):
+        stub.prepare()
+
+
+def test_kernels_are_compiled_where_nvcc_is(stub, directory, monkeypatch):
+    if not facts.find_nvcc():
+        pytest.skip("nvcc is not installed")
+    assert stub.prepare() == "3 kernels for sm_90, compiled here"
+    assert stub.image("spin", True).stat().st_size > stub.image("spin", False).stat().st_size
+    run_each(stub)
+    # One that cannot compile is as good as none.
+    broken = directory / "nvcc"
+    broken.write_text("#!/bin/sh\necho 'nvcc fatal : no host compiler'; exit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setattr(programs, "find_nvcc", lambda: str(broken))
+    assert stub.prepare() == "3 kernels for sm_90, carried (nvcc: nvcc fatal : no host compiler)"
+
+
+# -- cores of a driver that can be told to write them ---------------------------------------------------
+
+
+class Driver:
+    """Stands for one that writes cores: ours."""
+
+    def __init__(self, here, p, env):
+        self.here, self.p = here, p
+        self.path, self.pipe = env["CUDA_COREDUMP_FILE"], env.get("CUDA_COREDUMP_PIPE")
+        if self.pipe:
+            os.mkfifo(self.pipe)
+        self.thread = threading.Thread(target=self.write, daemon=True)
+
+    def write(self):
+        if self.pipe:
+            with open(self.pipe, "rb", buffering=0) as pipe:
+                assert pipe.read(1)
+        subprocess.run([BIN / "gpu-agentctl", "dump", str(self.p.pid), "--full", LONG_STOP, "-o", self.path, "--socket",
+                        self.here.b.agent.socket], check=True, stdout=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_cores_that_the_driver_writes(here, monkeypatch, both):
+    """The rows as they are on hardware, but for who writes the file."""
+    if both and not facts.find_debugger():
+        pytest.skip("there is no cuda-gdb")
+    cubin = shutil.copy(CARRIED / "fault-sm_90-g.cubin", here.lab.scene.directory)
+    monkeypatch.setattr(FaultOfOurs, "BEGIN", f"init; context 0; module {cubin}; ")
+    monkeypatch.setitem(here.lab.kinds, "fault", HARDWARE_KINDS["fault"])
+    original = here.lab.start
+
+    def start(name, env=None, **_):
+        here.b.simulated = True  # for what is planted from here on
+        p = FaultOfOurs(here.lab, "fault") if name == "fault" else original(name)
+        driver = Driver(here, p, env)
+
+        def spoil(index):
+            with rows_values.Held(here.b, p) as h:
+                where = {v["name"]: v["location"] for v in h.variables(lane=rows_values.LANE)["variables"]}
+                here.lab.scene.control(f"register 0 {h.ref['unit']} {h.ref['index']} {rows_values.LANE} {where['index'][1:]} {index}",
+                                       p.app)
+
+        def fault():
+            here.lab.scene.control("warp 0 1 1 pc=0xa80 active=0xffffffff", p.app)
+            here.lab.scene.control("raise 0 1 1 14 lanes=0x20 errorpc=0xa80", p.app)
+            spoil(wrong or 1037)
+            driver.thread.start()
+
+        if name == "fault":
+            p.planted["variables"] = True  # by fault()
+            p.fault = fault
+        else:
+            spoil(wrong or 165)
+            driver.thread.start()
+        return p
+
+    monkeypatch.setattr(here.lab, "start", start)
+    for wrong in (0, 5):
+        for function, judged in ((rows_core.fault_core, rows_core.fault_core_in_both),
+                                 (rows_core.triggered_core, rows_core.triggered_core_in_both)):
+            here.b.simulated = False
             try:
-                ready = p.ready
-                assert set(ready) >= {"global", "shared", "local", "words", "out", "blocks", "threads"}, ready
-                assert p.wait_gpu_runs(10) < 10 and p.beats
-                if name == "fault":
-                    assert ready["out"] == "0x10"
-                    p.fault()
-                    assert p.fault_reaches_it() == "CUDA_ERROR_ILLEGAL_ADDRESS"
-                    assert p.alive
+                result, detail = here.row(function, None)
             finally:
-                p.stop()
-            assert p.popen.returncode == 0, (name, p.popen.returncode)
-    finally:
-        engine.retire()
+                here.b.simulated = True
+            assert result == ("FAIL" if wrong else "PASS") and (not wrong or "1 wrong" in detail), (function.__name__, result, detail)
+            if both and not wrong:
+                result, detail = here.row(judged, None)
+                assert result == "PASS", detail
+                print(f"  {detail}")
+            for path in here.engine.directory.glob("driver-*"):
+                path.unlink()
