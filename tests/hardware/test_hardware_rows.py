@@ -254,7 +254,6 @@ def test_a_row_that_ruins_its_program_is_the_only_one_to_fail(here):
         raise AssertionError("ruined")
 
     told = here.whole("spin", ("attach", rows_look.attached), ("ruin", ruin), ("behind it", rows_look.snapped))
-    assert [r[0] for r in told.values()] == ["PASS", "PASS", "FAIL", "PASS", "PASS"] or told["behind it"][0] == "PASS", told
     assert told["ruin"] == ("FAIL", "ruined") and told["behind it"][0] == "PASS", told
 
 
