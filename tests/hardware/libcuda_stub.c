@@ -103,8 +103,8 @@ static void *run(void *arg)
 	return NULL;
 }
 
-int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
-		   void *stream, void **arguments, void **extra)
+int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+		   unsigned shared, void *stream, void **arguments, void **extra)
 {
 	struct shared_words *w;
 	pthread_t thread;

@@ -4,7 +4,7 @@
  * it as lines of JSON on standard output, each with the time in microseconds since the start.
  *
  * usage: gpu_check_measure PID [libcuda=PATH] [path=fd|call|legacy|launch] [capabilities=N]
- *        [undo=FILE] [die=STEP] COMMAND...
+ *        [undo=FILE] [die=STEP] [calls=FILE] COMMAND...
  * COMMAND: attach, facts, suspend, state, resume, detach, rescue, variables, hold (until stdin
  * ends), sleep=MS, die (SIGKILL to itself)
  */
@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "cudbgshim_session.h"
+#include "tests/hardware/watch_calls.h"
 
 static struct {
 	struct cudbgshim_session_options o;
@@ -374,6 +375,8 @@ static bool option(const char *word)
 		m.o.undo = map_undo(value);
 	else if (!strncmp(word, "die=", 4))
 		m.die = value;
+	else if (!strncmp(word, "calls=", 6))
+		say("\"watching\": %s", watch_calls(value) ? "false" : "true");
 	else if (!strncmp(word, "sleep=", 6))
 		usleep((useconds_t)atoi(value) * 1000);
 	else

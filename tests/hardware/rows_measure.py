@@ -7,7 +7,7 @@ import statistics
 import subprocess
 import time
 
-from harness import BIN
+from harness import BIN, wait_until
 
 import rows_look
 from engine import Skipped, end_group
@@ -184,9 +184,26 @@ def cu_init_waits(b):
     return "blocks" if waits else f"kernel {took * 1000:.0f} ms after"
 
 
+def system_calls(b, p):
+    """Which system calls the vendor's library makes in our process: what the worker's filter has to let through."""
+    path = b.engine.directory / "calls"
+    m = Measured(b, "session whose system calls are told", p, f"calls={path}", "attach", "facts", "suspend", "state", "resume", "detach")
+    if m.all("watching") != [True]:
+        raise Skipped("system calls cannot be watched here")
+    wait_until(lambda: path.exists() and '"end"' in path.read_text(), "the list of calls", 10)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    calls = {line["calls"]: line["times"] for line in lines if "calls" in line}
+    b.engine.section("system calls of a session", " ".join(f"{name}:{n}" for name, n in sorted(calls.items())) + "\n" +
+                     "\n".join(line["argument"] for line in lines if "argument" in line))
+    rows_look.check_runs(p)
+    assert {"ptrace", "openat"} <= set(calls), f"{sorted(calls)}: that is no session"
+    assert m.all("outcome")[:2] == ["attached", "detached"], m.all("outcome")
+    return f"{len(calls)} system calls, {sum(calls.values())} times; see the section of the log"
+
+
 def first(b):
     """One whole session, before anything of ours but the library has a part in it."""
-    with_program(b, [("measure: a whole session", whole_session)])
+    with_program(b, [("measure: a whole session", whole_session), ("measure: its system calls", system_calls)])
 
 
 def with_program(b, rows):

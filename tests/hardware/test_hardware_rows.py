@@ -247,6 +247,16 @@ def test_a_second_debugger_is_no_failure_of_the_rows_behind_it(here, program):
         m.kill()
 
 
+def test_system_calls_of_a_session_are_told(here, program):
+    result, detail = here.row(rows_measure.system_calls, program("spin"))
+    if result == "SKIP":
+        pytest.skip(detail)
+    assert result == "PASS", detail
+    text = next(text for title, text in here.engine.sections if title == "system calls of a session")
+    for words in ("ptrace:", "libcuda.so.1 flags", "listen:", "socket 1, ", "ioctl 0x"):
+        assert words in text, (words, text)
+
+
 def test_a_row_that_ruins_its_program_is_the_only_one_to_fail(here):
     def ruin(_b, p):
         os.kill(p.pid, signal.SIGKILL)
