@@ -7,7 +7,7 @@ from harness import STOP_MS, RpcError
 import nvgdb
 import rows_look
 from engine import Skipped
-from programs import planted_values
+from programs import planted_values, real
 
 LANE = 5
 BUILT_IN = ("threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize")
@@ -196,6 +196,48 @@ def expressions(b, p):
     return str(tally)
 
 
+def expression_of_all(b, p):
+    """One expression in every thread of a warp."""
+    expression = "index * 2 + own[1]"
+    with Held(b, p) as h:
+        told = h.evaluate(expression, lane=LANE, lanes="all")
+    if "lanes" not in told:
+        raise Skipped("this daemon tells of one lane at a time")
+    each, tally = per_lane({"name": expression, **told}), Tally()
+    for lane in range(32):
+        # own is unsigned, and so the sum.
+        want = int(h.planted(lane)["index"]) * 2 + (h.thread(lane) << 16) + 1
+        tally.add(f"lane {lane}", str(want), each[lane])
+    tally.check(32)
+    return str(tally)
+
+
+MEMBERS = {
+    "mine": lambda v, t: {"first": str(int(v["index"]) + 1000), "second": real(-int(v["index"]) * 0.5)},
+    "own": lambda v, t: {f"[{i}]": str((t << 16) + i) for i in range(16)},
+}
+
+
+def members(b, p):
+    """Members of a structure, elements of an array, and each by the expression that is said to mean it."""
+    tally, again = Tally(), Tally()
+    with Held(b, p) as h:
+        for name, wanted in MEMBERS.items():
+            told, want = h.evaluate(name, lane=LANE, max_members=100), wanted(h.planted(LANE), h.thread(LANE))
+            if "list" not in told:
+                raise Skipped("this daemon lists no members")
+            found = {m["name"]: m for m in told["list"]}
+            assert len(found) == len(told["list"]) == told.get("members") == len(want), (
+                f"{name}: {told.get('members')} members, {sorted(found)}, expected {sorted(want)}")
+            for member, text in want.items():
+                tally.add(f"{name} {member}", text, found.get(member))
+                expression = found[member].get("expression")
+                again.add(f"{expression} for {name} {member}", text, h.evaluate(expression, lane=LANE) if expression else None)
+    tally.check(18)
+    again.check(18)
+    return f"listed: {tally}; by their expressions: {again}"
+
+
 def lanes(b, p):
     """What each lane works on."""
     with Held(b, p) as h:
@@ -212,7 +254,9 @@ def lanes(b, p):
 def planted(b):
     rows_look.rows_of_program(b, "values", [
         ("variables of a thread, as planted", one_lane), ("variables of 32 threads, as planted", all_lanes),
-        ("built-in variables, as planted", built_in), ("expressions, as planted", expressions), ("threads of a warp", lanes)],
+        ("built-in variables, as planted", built_in),
+        ("expressions, as planted", expressions),
+        ("an expression in 32 threads, as planted", expression_of_all), ("members, as planted", members), ("threads of a warp", lanes)],
         attaches=True)
 
 

@@ -368,6 +368,59 @@ def test_every_lane_is_told_once():
             rows_values.per_lane(value(*lanes))
 
 
+class Told:
+    """Stands for Held: a daemon that tells every lane and what is built in, but for what a test changes."""
+
+    block = 1
+
+    def __init__(self, change):
+        self.change = change
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def thread(self, lane):
+        return 32 + lane
+
+    def planted(self, lane):
+        return planted_values(1, 32 + lane)
+
+    def variables(self, lane=rows_values.LANE, lanes=None):
+        listed = []
+        for name, text in self.planted(lane).items():
+            listed.append(variable(name, text, scope="built_in" if name in rows_values.BUILT_IN else "local"))
+            if lanes:
+                listed[-1]["lanes"] = [{"lanes": str(n), **variable("", self.planted(n)[name])} for n in range(32)]
+        self.change({v["name"]: v for v in listed}, listed)
+        return {"variables": listed}
+
+
+def drop(name):
+    return lambda by_name, listed: listed.remove(by_name[name])
+
+
+@pytest.mark.parametrize("row, change, result, words", [
+    (rows_values.all_lanes, lambda v, _: None, "PASS", "416 right, 0 wrong"),
+    (rows_values.all_lanes, lambda v, _: v["far"]["lanes"][31].update(value="7"), "FAIL", "415 right, 1 wrong"),
+    (rows_values.all_lanes, lambda v, _: v["far"]["lanes"][31].update(state="inactive"), "FAIL", "1 unknown"),
+    (rows_values.all_lanes, lambda v, _: v["far"]["lanes"].pop(), "FAIL", "far: told of lanes"),
+    (rows_values.all_lanes, lambda v, _: v["far"]["lanes"][0].update(lanes="0-1"), "FAIL", "far: told of lanes"),
+    (rows_values.all_lanes, drop("tag"), "FAIL", "32 not listed"),
+    (rows_values.all_lanes, lambda _, listed: [v.pop("lanes") for v in listed], "SKIP", "one lane at a time"),
+    (rows_values.built_in, lambda v, _: None, "PASS", "5 right, 0 wrong, 0 unknown, 0 not listed; 18 of 18 of all scopes are known"),
+    (rows_values.built_in, lambda v, _: v["blockIdx"].update(value="{x = 0, y = 0, z = 0}"), "FAIL", "1 wrong"),
+    (rows_values.built_in, drop("warpSize"), "FAIL", "1 not listed"),
+    (rows_values.built_in, lambda _, listed: listed.clear(), "SKIP", "nothing that is built in"),
+])
+def test_all_lanes_and_what_is_built_in(here, monkeypatch, row, change, result, words):
+    monkeypatch.setattr(rows_values, "Held", lambda b, p: Told(change))
+    told = here.row(row, types.SimpleNamespace(name="values"))
+    assert told[0] == result and words in told[1], told
+
+
 def places(**changes):
     p = rows_core.Places()
     p.kernels, p.warps, p.lines = {"spin"}, {(0, 0, 0): ("(0,0,0)", 1)}, {(0, 0, 0, 0): 5}
