@@ -45,8 +45,8 @@ class CudaGdb:
         self.b = b
 
     def live(self, p, commands, seconds=60):
-        """Attach to a program, ask, detach."""
-        return self._ask(["-p", str(p.pid)], [], [*commands, "detach"], seconds)[:-1]
+        """Attach to a program, ask, detach; one answer for each command."""
+        return self._ask(["-p", str(p.pid)], [], [*commands, "detach"], seconds)[1:-1]
 
     def core(self, path, commands, seconds=40):
         """Open a core; the first answer is what it says of it."""

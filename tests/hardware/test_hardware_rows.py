@@ -4,6 +4,7 @@
 
 Each row is first seen to pass on the simulator, and then to fail, or to be skipped with its reason, for what is wrong.
 """
+import json
 import os
 import pathlib
 import shutil
@@ -307,6 +308,79 @@ def test_a_debugger_that_says_nothing_or_hangs_fails_the_row(here, program, monk
     assert (result, detail) == ("FAIL", "not within 2 s"), (result, detail)
     pid = int((here.directory / "pid").read_text())
     wait_until(lambda: status(pid).get("State", "Z")[0] in "ZX", "the debugger is gone", 3)
+
+
+# A debugger that has attached: it answers from a file, question by question.
+LIVE = """#!{python}
+import json, sys
+known = json.load(open({answers!r}))
+argv = sys.argv[1:]
+if "--version" in argv:
+    sys.exit(print("a debugger"))
+assert "-p" in argv
+print("attached")
+for flag, command in zip(argv, argv[1:]):
+    if flag == "-ex":
+        if command.startswith("echo "):
+            sys.stdout.write(command[5:].replace("\\\\n", "\\n"))
+        else:
+            print(known.get(command, "It does not know " + command))
+"""
+
+
+def live_debugger(here, monkeypatch, answers):
+    path, file = here.directory / "cuda-gdb", here.directory / "answers"
+    file.write_text(json.dumps(answers))
+    path.write_text(LIVE.format(python=sys.executable, answers=str(file)))
+    path.chmod(0o755)
+    monkeypatch.setenv("CUDA_GDB", str(path))
+    monkeypatch.setattr(rows_values, "live_judge", nvgdb.CudaGdb)
+
+
+def answers_of_thread(p, block, thread):
+    """As cuda-gdb gives them where all is well."""
+    v, listed = planted_values(block, thread), []
+    for name, address in p.pointers().items():
+        listed.append((name, f"(@generic void *) {address:#x}"))
+    listed += [(name, text) for name, text in v.items() if name not in rows_values.BUILT_IN]
+    mi = ",".join(f'{{name="{name}",value="{text}"}}' for name, text in listed)
+    return {nvgdb.ASK_VARIABLES: f"^done,variables=[{mi}]",
+            **{f"print {name}": f"$1 = {v[name]}" for name in rows_values.BUILT_IN},
+            **{f"print {e}": f"$7 = {want(v, thread)}" for e, want in rows_values.EXPRESSIONS.items()}}
+
+
+def test_values_beside_a_debugger_that_has_attached(here, program, monkeypatch):
+    p = program("values")
+    answers = answers_of_thread(p, 1, 32 + rows_values.LANE)
+    live_debugger(here, monkeypatch, answers)
+    assert passes(here, rows_values.values_of_both, p).startswith("30 the same, 0 different, 0 unavailable here")
+    for question, answer, words in (("print index % 128", "$7 = 38", "1 different"), ("print number", "No symbol", "1 known here only"),
+                                    (nvgdb.ASK_VARIABLES, "No frame selected.", "lists no variables"),
+                                    (nvgdb.ASK_VARIABLES, '^done,variables=[{name="w",value="0x7e1000"}]', "14 not listed by both")):
+        live_debugger(here, monkeypatch, {**answers, question: answer})
+        result, detail = here.row(rows_values.values_of_both, p)
+        assert result == ("PASS" if "only" in words else "FAIL") and words in detail, (question, result, detail)
+    # A value that only the other one has is a difference of its own.
+    with rows_values.Held(here.b, p) as h:
+        here.lab.scene.control(f"register 0 {h.ref['unit']} {h.ref['index']} {rows_values.LANE} 1 0x800000", p.app)
+    live_debugger(here, monkeypatch, answers)
+    fails(here, rows_values.values_of_both, p, "unavailable here but known there")
+
+
+def test_lines_beside_a_debugger_that_has_attached(here, program, monkeypatch):
+    p = program("spin")
+    line = min(p.kind.lines)
+
+    def row(file, number):
+        return f'ThreadsRow={{kernel="0",filename="{file}",line="{number}"}}'
+
+    question = nvgdb.ask_table("threads")
+    live_debugger(here, monkeypatch, {question: "^done,T={body=[" + row("/src/spin.cu", line) + "]}"})
+    assert passes(here, rows_values.lines_of_both, p).startswith(f"there [{line}], here [{line}]")
+    for answer, words in (("^done,T={body=[]}", "no line of 0 rows"), ("nothing", "no line of 0 rows"),
+                          (row("/src/other.cu", line), "no line of 1 rows"), (row("spin.cu", line + 1), f"there [{line + 1}]")):
+        live_debugger(here, monkeypatch, {question: answer})
+        fails(here, rows_values.lines_of_both, p, words)
 
 
 def variable(name, value=None, state="ok", scope="local"):
