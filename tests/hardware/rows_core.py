@@ -14,6 +14,8 @@ from engine import Skipped
 from programs import planted_values
 
 MIB = 1 << 20
+# Seconds until a driver that writes a core has its file.
+BEGINS = 12
 
 
 def analyzed(b, path):
@@ -160,9 +162,10 @@ def ours_in_cuda_gdb(b, _p):
 
 def written(path, p, seconds):
     """Wait until a file is there that grows no more, or its program has ended."""
-    sizes = collections.deque(maxlen=10)
+    sizes, began = collections.deque(maxlen=10), time.monotonic()
 
     def is_done():
+        assert path.exists() or time.monotonic() - began < BEGINS, f"the driver has not begun a core within {BEGINS} s"
         assert p.alive or path.exists(), "the program has ended, and the driver has written no core"
         sizes.append(path.stat().st_size if path.exists() else 0)
         return sizes[-1] and (not p.alive or (len(sizes) == sizes.maxlen and sizes[0] == sizes[-1])) or time.sleep(0.2)

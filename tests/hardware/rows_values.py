@@ -361,15 +361,16 @@ def values_of_both(b, p):
 
 
 def lines_of_both(b, p):
-    """The same places in NVIDIA's debugger."""
+    """The same places in NVIDIA's debugger, which says what it finds also where we cannot attach."""
     judge = live_judge(b)
-    b.need_session()
     theirs = set()
     rows = nvgdb.table(judge.live(p, [nvgdb.ask_table("threads")])[0])
     for row in rows:
         if row.get("filename", "").endswith(p.kind.source):
             theirs.add(int(row["line"]))
+    b.engine.fact(f"cuda-gdb alone, {p.name}", f"{len(rows)} rows of threads, lines {sorted(theirs)}, {judge.ms} ms")
     rows_look.check_runs(p)
+    b.need_session()
     groups = rows_look.of_gpu(rows_look.snapshot(b, p), p)
     ours = set().union(*(rows_look.lines_of(g, p.kind.source) for g in groups))
     b.engine.fact(f"lines beside cuda-gdb, {p.name}", f"there {sorted(theirs)}, here {sorted(ours)}, {judge.ms} ms")
@@ -381,5 +382,5 @@ def lines_of_both(b, p):
 
 def beside_cuda_gdb(b):
     rows_look.rows_of_program(b, "values", [("values beside cuda-gdb", values_of_both)], attaches=True, seconds=75, needs=20)
-    for name in ("spin", "diverge"):
+    for name in ("diverge", "spin"):
         rows_look.rows_of_program(b, name, [("lines beside cuda-gdb", lines_of_both)], attaches=True, seconds=75, needs=20)
