@@ -12,11 +12,14 @@
  *	paths.c       paths, which may be URIs
  *	requests.c    table of requests; those about the session itself
  *	session.c     the agent: attach, snapshots, pause, what it reports
- *	threads.c     groups as threads, frames, scopes
+ *	threads.c     groups as threads, frames
+ *	refs.c        numbers of frames, scopes and what is in them
+ *	scopes.c      scopes of a frame
  *	exceptions.c  what the agent told of an exception
  *	holder.c      another client that keeps queues suspended
  *	registers.c   the wave of a thread and its registers, fetched once
  *	variables.c   what scopes hold
+ *	values.c, value_rows.c, lanes.c  variables of a lane; see dap/values.h
  *	memory.c      bytes
  *	instructions.c  instructions
  *	breakpoints.c exception filters and watch points
@@ -47,6 +50,8 @@
 #define DAP_THREADS_MAX     512u /**< With the line for those that are not shown. */
 #define DAP_COMMAND_MAX	    64	 /**< Room for the name of a request, with its NUL. */
 #define DAP_PATH_MAX	    4096 /**< Room for a path, with its NUL. */
+#define DAP_LANE_ANY	    UINT32_MAX /**< The lane that the agent chooses. */
+#define DAP_INDEXES	    1024u /**< Numbers that a scope takes whose references have an index. */
 #define DAP_REGISTER_CHUNK  32u	 /**< Vector registers shown, and fetched, together. */
 #define DAP_MEMORY_MAX	    ((size_t)1 << 20) /**< Bytes of one memory.read. */
 
@@ -73,8 +78,14 @@ struct dap_waiting;
 struct dap_thread {
 	struct rpc_group *group; /**< Sum of the groups that it stands for. */
 	struct rpc_wave_name wave; /**< The wave shown: a representative, or one that was chosen. */
-	uint64_t pc;		   /**< The pc of that wave. */
+	uint32_t lane;		   /**< Its lane that is shown; DAP_LANE_ANY: the agent chooses. */
+	uint64_t pc;		   /**< The pc of that wave, or of that lane. */
 	const struct rpc_group *place; /**< The group of that wave, whose frames are shown. */
+	size_t n_callers;	       /**< How many of its callers are those of that lane. */
+	/** The same as they were before another lane was chosen. */
+	const struct rpc_group *base;
+	uint64_t base_pc;
+	uint32_t base_lane;
 };
 
 /** A snapshot and the threads that the editor is shown for it. */
@@ -91,8 +102,13 @@ struct dap_snapshot {
 enum dap_scope {
 	DAP_SCOPE_NONE,
 	DAP_SCOPE_FRAME, /**< The index is the level in the chain of frames. */
-	DAP_SCOPE_ARGUMENTS, /**< Of the kernel. */
+	/* The index of these is the level of the frame, too. */
 	DAP_SCOPE_WAVE,
+	DAP_SCOPE_ARGUMENTS,
+	DAP_SCOPE_LOCALS,
+	DAP_SCOPE_STATICS,
+	DAP_SCOPE_BUILT_INS,
+	DAP_SCOPE_ALL_LANES,
 	DAP_SCOPE_SCALAR,
 	DAP_SCOPE_VECTOR,
 	DAP_SCOPE_VECTOR_CHUNK, /**< The index is the number of the chunk. */
@@ -105,12 +121,32 @@ enum dap_scope {
 	DAP_SCOPE_LDS_CHUNK, /**< The index is the number of the chunk. */
 	DAP_SCOPE_STATISTICS,
 	DAP_SCOPE_COUNT,
+	DAP_SCOPE_VALUE, /**< The index is the position among the nodes. */
+};
+
+/** What is in a value. */
+enum dap_node_kind {
+	DAP_NODE_MEMBERS, /**< Its members, or elements if its type is an array. */
+	DAP_NODE_LANES,	  /**< What it is in other lanes. */
+};
+
+/** A value that can be opened. */
+struct dap_node {
+	enum dap_node_kind kind;
+	uint32_t number; /**< Its reference. */
+	uint32_t thread, frame, lane;
+	uint32_t queue_id, unit, index; /**< The wave. */
+	uint32_t first; /**< The first of its members; the position among the frame's variables. */
+	uint32_t hash;	/**< Of the text. */
+	char *text;	/**< Expression, or name. */
 };
 
 /** The numbers of references that were handed out of one snapshot. */
 struct dap_refs {
 	uint32_t generation; /**< Number of the snapshot. */
 	uint32_t first[DAP_THREADS_MAX][DAP_SCOPE_COUNT]; /**< 0: none was handed out. */
+	struct dap_node *nodes;
+	size_t n_nodes, nodes_room;
 };
 
 /** Registers of one wave, as they were fetched. */
@@ -121,6 +157,8 @@ struct dap_registers {
 	struct rpc_wave_registers regs;
 };
 
+/** What the agent told of a frame's variables, or of an expression. */
+struct dap_told;
 struct disasm;
 
 /** Signs that a person uses the editor; times are monotonic. */
@@ -198,6 +236,7 @@ struct dap {
 
 	uint32_t focus; /**< Thread that the console and disassembly speak of. */
 	struct dap_registers shared, vector; /**< All but vector registers; one chunk of those. */
+	struct dap_told *told; /**< The last one first. */
 	struct disasm *disasm; /**< For the architecture disasm_cpu; NULL until it is needed. */
 	char disasm_cpu[32];
 	bool disasm_noted; /**< What there is to say about the disassembler was said. */
@@ -237,6 +276,11 @@ int dap_wait(void *data, int fd, short events, uint64_t deadline_ns);
 void dap_respond(struct dap *d, const struct dap_request *q, const struct out *body);
 /** Answer a request with a failure, which the editor shows if it should be shown. */
 void dap_respond_error(struct dap *d, const struct dap_request *q, const struct agent_err *err);
+/**
+ * An error of the agent's without the name of the parameter that it begins with: the user has not
+ * chosen that.
+ */
+const char *dap_plain(const char *message);
 /** Answer a request that was given up. */
 void dap_respond_cancelled(struct dap *d, const struct dap_request *q);
 /** Send an event.  @param body  NULL for none. */
@@ -339,6 +383,8 @@ int dap_session_ask(struct dap *d, const struct rpc_wave_select *select, struct 
 int dap_session_pause(struct dap *d, const char *reason, struct agent_err *err);
 /** Let the queues run; the caller tells the editor.  It fails while another client holds them. */
 int dap_session_continue(struct dap *d, struct agent_err *err);
+/** Forget registers and values of waves, which may move now. */
+void dap_forget(struct dap *d);
 /** Tell the editor that the queues run again. */
 void dap_continued(struct dap *d);
 /** Get control of the process unless this session has it; it is not taken from another client. */
@@ -400,13 +446,30 @@ bool dap_is_file(const char *path);
 int dap_threads(struct dap *d, const struct dap_request *q, struct dap_answer *ret);
 /** Handler of `stackTrace`; its thread becomes the focus. */
 int dap_stack_trace(struct dap *d, const struct dap_request *q, struct dap_answer *ret);
+/** The pc of a frame: where its thread is, or will return to. */
+uint64_t dap_frame_pc(const struct dap_thread *t, size_t level);
+/** Whether a frame is the outermost one, and that of the kernel. */
+bool dap_is_kernel_frame(const struct dap_thread *t, size_t level);
+
+/* scopes.c */
+
 /** Handler of `scopes`. */
 int dap_scopes(struct dap *d, const struct dap_request *q, struct dap_answer *ret);
+/**
+ * @return whether it is known what the kernel of a thread's wave was launched with.  A group knows that of its
+ *         representative's dispatch, and another wave that is shown may be of another one.
+ */
+bool dap_has_arguments(const struct dap_thread *t);
+/** Append those arguments: `(table=0x0, n=160)`. */
+void dap_put_arguments(struct out *o, const struct rpc_group *g);
+
+/* refs.c */
 
 /** A reference taken apart. */
 struct dap_ref {
 	enum dap_scope scope;
 	uint32_t thread, index;
+	uint32_t lane; /**< The lane whose values are meant, or DAP_LANE_ANY. */
 	struct dap_refs *refs; /**< Those of the same snapshot: dap.refs or dap.refs_before. */
 	struct dap_snapshot *snap; /**< Snapshot of the thread: dap.snap or dap.before. */
 };
@@ -416,8 +479,18 @@ struct dap_ref {
  */
 uint32_t dap_ref_within(struct dap *d, const struct dap_ref *of, enum dap_scope scope,
 			uint32_t index);
+/**
+ * The number for what is in a value of the frame @p of, whose index is its level.
+ * @param text   Expression, or name; copied.
+ * @param first  See struct dap_node.
+ * @return 0 when all are used up.
+ */
+uint32_t dap_node_ref(struct dap *d, const struct dap_ref *of, enum dap_node_kind kind,
+		      const char *text, uint32_t first);
 /** Begin the references of another snapshot; the present ones become dap.refs_before. */
 void dap_refs_renew(struct dap *d);
+/** Free what references take. */
+void dap_refs_deinit(struct dap *d);
 /** A reference to the thread that the console speaks of. */
 struct dap_ref dap_ref_focus(struct dap *d);
 /**
@@ -426,6 +499,8 @@ struct dap_ref dap_ref_focus(struct dap *d);
  * @return 0, -EINVAL with @p err (also for references that are older).
  */
 int dap_ref_parse(struct dap *d, struct dap_json v, struct dap_ref *ret, struct agent_err *err);
+/** The same for the `frameId` of @p args, which must be that of a frame. */
+int dap_frame_arg(struct dap *d, struct dap_json args, struct dap_ref *ret, struct agent_err *err);
 
 /* exceptions.c */
 
@@ -461,20 +536,13 @@ const struct rpc_wave_registers *dap_registers_vector(struct dap *d, const struc
 						      uint32_t chunk, struct agent_err *err);
 /** How many vector registers there are in what was fetched for a chunk. */
 size_t dap_registers_in_chunk(const struct rpc_wave_registers *r, uint32_t chunk);
-/** Forget what was fetched, since another wave is shown now. */
+/** Forget what was fetched. */
 void dap_registers_forget(struct dap *d);
 
 /* variables.c */
 
 /** Handler of `variables`: what a scope, or something in it, holds. */
 int dap_variables(struct dap *d, const struct dap_request *q, struct dap_answer *ret);
-/**
- * @return whether it is known what the kernel of a thread's wave was launched with.  A group knows that of its
- *         representative's dispatch, and another wave that is shown may be of another one.
- */
-bool dap_has_arguments(const struct dap_thread *t);
-/** Append those arguments: `(table=0x0, n=160)`. */
-void dap_put_arguments(struct out *o, const struct rpc_group *g);
 
 /* memory.c */
 
@@ -526,7 +594,8 @@ int dap_word_watchpoint(struct dap *d, const struct dap_words *w, struct out *o,
 
 /* evaluate.c */
 
-#define DAP_LINE_MAX  256 /**< Room for what a user types, with its NUL. */
+#define DAP_EXPRESSION_MAX 4096 /**< Room for an expression, with its NUL. */
+#define DAP_LINE_MAX  256 /**< Room for a line of words, with its NUL. */
 #define DAP_WORDS_MAX 6	  /**< Most words in it. */
 
 /** A line that was typed, cut into words. */
@@ -536,7 +605,7 @@ struct dap_words {
 	size_t n;
 };
 
-/** Handler of `evaluate`: a word of the console, or the name of a register. */
+/** Handler of `evaluate`: a word of the console, an expression, or the name of a register. */
 int dap_evaluate(struct dap *d, const struct dap_request *q, struct dap_answer *ret);
 /** Check that there is a wave to look at.  @return 0, -EINVAL with @p err. */
 int dap_need_wave(const struct dap *d, struct agent_err *err);
@@ -575,7 +644,9 @@ void dap_waves_free(struct dap_waves *w);
 int dap_gpu_groups(struct dap *d, const struct dap_request *q, struct dap_answer *ret);
 /** Handler of `gpuAgent/waves`: a page of waves of one thread. */
 int dap_gpu_waves(struct dap *d, const struct dap_request *q, struct dap_answer *ret);
-/** Handler of `gpuAgent/focus`: show another wave for a thread. */
+/** Handler of `gpuAgent/lanes`: the lanes of the wave that a thread shows; shows another one. */
+int dap_gpu_lanes(struct dap *d, const struct dap_request *q, struct dap_answer *ret);
+/** Handler of `gpuAgent/focus`: show another wave, or another lane of it, for a thread. */
 int dap_gpu_focus(struct dap *d, const struct dap_request *q, struct dap_answer *ret);
 /** Handler of `gpuAgent/takeControl`: take control from the client that has it. */
 int dap_gpu_take_control(struct dap *d, const struct dap_request *q, struct dap_answer *ret);

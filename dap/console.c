@@ -25,6 +25,7 @@ static const char help_text[] =
 	"devices, queues     of the process\n"
 	"watchpoint set ADDRESS SIZE [MODE], watchpoint list, watchpoint clear\n"
 	"pause, resume       stop the GPU's queues, let them run\n"
+	"EXPRESSION          a value: n, tile[3], p->x, table, x; (groups) is no word\n"
 	"NAME                a register: pc, exec, s4, v2, v2[17], R7, UR3, P1\n"
 	"help                this text";
 

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "dap/adapter.h"
+#include "dap/values.h"
 
 /* Most waves in one answer. */
 #define WAVES_MAX 4096u
@@ -90,6 +90,32 @@ static int wave_arg(struct dap_json v, uint32_t workgroup[3], struct rpc_wave_na
 	return 0;
 }
 
+/* Where a wave is, or a part of its lanes. */
+struct where {
+	uint32_t group, lane;
+	uint64_t pc;
+};
+
+/* Find the part of a wave that a thread stands for; all of it if its lanes are together. */
+static bool find_part(const struct dap_snapshot *s, const struct rpc_wave *w, uint32_t thread,
+		      struct where *ret)
+{
+	*ret = (struct where){ .group = w->group, .lane = DAP_LANE_ANY, .pc = w->pc };
+	if (w->has_group && w->group < s->doc.n_groups && s->thread_of[w->group] == thread)
+		return true;
+	for (size_t i = 0; i < w->n_parts; i++) {
+		const struct rpc_wave_part *part = &w->parts[i];
+
+		if (!part->has_group || part->group >= s->doc.n_groups || !part->exec ||
+		    s->thread_of[part->group] != thread)
+			continue;
+		*ret = (struct where){ .group = part->group, .pc = part->pc,
+				       .lane = (uint32_t)__builtin_ctzll(part->exec) };
+		return true;
+	}
+	return false;
+}
+
 /*
  * Show the first wave of a page for a thread, if it is one of the thread's.
  * @return 0, -ENOENT (the thread has no such wave), -ENOMEM.
@@ -98,10 +124,10 @@ static int show_wave(struct dap *d, uint32_t thread, const struct dap_waves *pag
 {
 	const struct rpc_wave *w = page->waves;
 	struct dap_snapshot *s = d->snap;
+	struct where where;
 	uint32_t *workgroup;
 
-	if (!page->n || thread >= s->n_threads || w->group >= s->doc.n_groups ||
-	    s->thread_of[w->group] != thread)
+	if (!page->n || thread >= s->n_threads || !find_part(s, w, thread, &where))
 		return -ENOENT;
 	/* The page is freed, but the name stays: it moves to the snapshot's arena. */
 	workgroup = rpc_arena_array(&s->arena, w->ref.n_workgroup, sizeof(*workgroup));
@@ -111,37 +137,53 @@ static int show_wave(struct dap *d, uint32_t thread, const struct dap_waves *pag
 		memcpy(workgroup, w->ref.workgroup, w->ref.n_workgroup * sizeof(*workgroup));
 	s->threads[thread].wave = dap_wave_of(&w->ref);
 	s->threads[thread].wave.workgroup = workgroup;
-	s->threads[thread].pc = w->pc;
-	s->threads[thread].place = &s->doc.groups[w->group];
+	dap_thread_show(&s->threads[thread], &s->doc.groups[where.group], where.pc, where.lane);
 	d->focus = thread;
 	return 0;
 }
 
-/* The arguments are `{threadId, wave: {queue_id, unit, index, ...}}`. */
-int dap_gpu_focus(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
+/* Show the wave that is named. */
+static int focus_wave(struct dap *d, uint32_t thread, struct dap_json wave, struct agent_err *err)
 {
-	struct dap_thread *t = dap_thread_arg(d, q->args, &ret->err);
 	struct rpc_wave_select which = { .has_wave = true };
-	uint32_t workgroup[3], thread;
+	uint32_t workgroup[3];
 	struct dap_waves page;
-	int r;
+	int r = wave_arg(wave, workgroup, &which.wave, err);
 
-	if (!t)
-		return -EINVAL;
-	thread = (uint32_t)(t - d->snap->threads);
-	r = wave_arg(dap_json_get(q->args, "wave"), workgroup, &which.wave, &ret->err);
 	if (r == 0)
-		r = dap_waves_get(d, thread, &which, &page, &ret->err);
+		r = dap_waves_get(d, thread, &which, &page, err);
 	if (r < 0)
 		return r;
 	r = show_wave(d, thread, &page);
 	dap_waves_free(&page);
 	if (r == -ENOENT)
-		return agent_err_set(&ret->err, RPC_ERROR_NO_SUCH_WAVE, ENOENT, NULL, NULL,
+		return agent_err_set(err, RPC_ERROR_NO_SUCH_WAVE, ENOENT, NULL, NULL,
 				     "wave: the group of this thread has no such wave");
 	if (r < 0)
-		return agent_err_set(&ret->err, RPC_ERROR_INTERNAL, -r, NULL, NULL, "out of memory");
+		return agent_err_set(err, RPC_ERROR_INTERNAL, -r, NULL, NULL, "out of memory");
 	dap_registers_forget(d);
+	return 0;
+}
+
+/* The arguments are `{threadId, wave: {queue_id, unit, index, ...}, lane}`: a wave, a lane, or both. */
+int dap_gpu_focus(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
+{
+	struct dap_thread *t = dap_thread_arg(d, q->args, &ret->err);
+	struct dap_json wave = dap_json_get(q->args, "wave");
+	uint32_t thread, lane = 0;
+	bool has_lane;
+	int r = 0;
+
+	if (!t || dap_lane_arg(q->args, &has_lane, &lane, &ret->err) < 0)
+		return -EINVAL;
+	thread = (uint32_t)(t - d->snap->threads);
+	if (dap_json_has(wave) || !has_lane)
+		r = focus_wave(d, thread, wave, &ret->err);
+	/* While the GPU runs, the threads are those of another snapshot now. */
+	if (r == 0 && has_lane)
+		r = dap_lane_choose(d, &d->snap->threads[thread], lane, &ret->err);
+	if (r < 0)
+		return r;
 	dap_invalidated(d);
 	return 0;
 }

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* What the user types: a word of the console, or the name of a register. */
+/* What the user types: a word of the console, an expression, or the name of a register. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "dap/adapter.h"
+#include "dap/values.h"
 
 /* The highest number of a vector register. */
 #define REGISTERS_MAX 511
 
 /* Cut a line into words; false if there are none, or too many. */
-static bool split(struct dap_json v, struct dap_words *w)
+static bool split(const char *line, struct dap_words *w)
 {
 	char *save = NULL, *word;
 
 	w->n = 0;
-	if (!dap_json_str(v, w->text, sizeof(w->text)))
+	if (strlen(line) >= sizeof(w->text))
 		return false;
+	str_copy(w->text, sizeof(w->text), line);
 	for (word = strtok_r(w->text, " \t\r\n", &save); word && w->n < DAP_WORDS_MAX;
 	     word = strtok_r(NULL, " \t\r\n", &save))
 		w->w[w->n++] = word;
@@ -98,8 +99,8 @@ static int show_vector(struct dap *d, const struct dap_ref *of, const char *text
 
 	str_copy(name, sizeof(name), text);
 	if (!parse_lane(name, &lane) || !find_chunk(name, &chunk))
-		return dap_invalid(err, "\"%.40s\" is no register and no word of the console; "
-					"\"help\" lists those", text);
+		return dap_invalid(err, "\"%.40s\" is no register, no variable here and no word of the "
+					"console; \"help\" lists those", text);
 	r = dap_registers_vector(d, of, chunk, err);
 	if (!r)
 		return -EIO;
@@ -125,10 +126,8 @@ static int show_register(struct dap *d, const struct dap_ref *of, const char *na
 	const struct rpc_wave_registers *r;
 	const struct rpc_scalar_register *s;
 
-	if (of->thread >= of->snap->n_threads)
-		return dap_need_wave(d, err);
 	r = dap_registers_shared(d, of, err);
-	if (!r)
+	if (!r || (of->lane == DAP_LANE_ANY && dap_check_place(d, of, r->wave.pc, err) < 0))
 		return -EIO;
 	s = find_scalar(r->special, r->n_special, name);
 	if (!s)
@@ -139,21 +138,82 @@ static int show_register(struct dap *d, const struct dap_ref *of, const char *na
 	return 0;
 }
 
+/* Whether a text may be the name of a register: one word, maybe with a lane. */
+static bool is_name(const char *text)
+{
+	size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789");
+
+	return n && (!text[n] || text[n] == '[');
+}
+
+/* ------------------------------------------------------------------ expressions -------------- */
+
+/*
+ * Append the value of an expression, or of a register: variables hide registers of their name, which
+ * begin with $ in an expression.
+ */
+static int show_value(struct dap *d, const struct dap_ref *of, const char *text, struct out *body,
+		      struct agent_err *err)
+{
+	const struct dap_expression e = { .text = text };
+	const struct rpc_wave_evaluate_result *r = dap_frame_value(d, of, &e, err);
+	auto_out struct out o = { 0 };
+	struct agent_err why = *err;
+	struct dap_value v;
+	struct dap_row row;
+	int status;
+
+	if (!r && (err->code != RPC_ERROR_INVALID_PARAMS || !is_name(text)))
+		return -EIO;
+	if (!r) {
+		status = show_register(d, of, text, &o, err);
+		if (status < 0 && err->code == RPC_ERROR_INVALID_PARAMS && !err->hint[0])
+			str_copy(err->hint, sizeof(err->hint), dap_plain(why.message));
+		if (status == 0)
+			out_json_fmt(body, "{'result':%s,'variablesReference':0}", o.data);
+		return status;
+	}
+	v = dap_value_of(r, text);
+	row = dap_value_row(d, of, &v);
+	out_json_fmt(body, "{'result':%s,'variablesReference':%u", row.value, row.ref);
+	if (row.type && d->client_type)
+		out_json_fmt(body, ",'type':%s", row.type);
+	if (row.n_named)
+		out_json_fmt(body, ",'namedVariables':%" PRIu64, row.n_named);
+	if (row.n_indexed)
+		out_json_fmt(body, ",'indexedVariables':%" PRIu64, row.n_indexed);
+	if (row.memory)
+		out_json_fmt(body, ",'memoryReference':%s", row.memory);
+	out_json_fmt(body, ",'presentationHint':{'attributes':['readOnly']}}");
+	return 0;
+}
+
+/* Say that a wave is not there because the GPU runs. */
+static void explain_running(const struct dap *d, struct agent_err *err)
+{
+	if (err->code == RPC_ERROR_NO_SUCH_WAVE && !dap_is_still(d) && !d->held)
+		agent_err_set(err, RPC_ERROR_NO_SUCH_WAVE, ESTALE, NULL, "pause it first",
+			      "the GPU runs, and the wave that is shown is not there any more");
+}
+
 /* ------------------------------------------------------------------ evaluate ----------------- */
 
 /*
  * Choose the frame that the editor has selected, or the focus.  While the GPU runs, the frame may
  * be gone: the console then takes the focus, and a watch fails.
  */
-static int choose_frame(struct dap *d, struct dap_json frame, bool repl, struct dap_ref *ret,
+static int choose_frame(struct dap *d, struct dap_json args, bool repl, struct dap_ref *ret,
 			struct agent_err *err)
 {
 	struct dap_ref ref;
-	int r = dap_json_has(frame) ? dap_ref_parse(d, frame, &ref, err) : 1;
 
 	*ret = dap_ref_focus(d);
-	if (r != 0)
-		return r < 0 && !repl ? r : 0;
+	if (!dap_json_has(dap_json_get(args, "frameId")))
+		return 0;
+	if (dap_ref_parse(d, dap_json_get(args, "frameId"), &ref, err) < 0)
+		return repl ? 0 : -EINVAL;
+	if (ref.scope != DAP_SCOPE_FRAME)
+		return dap_invalid(err, "frameId: not the id of a frame");
 	/* The words of the console know the present snapshot only. */
 	if (ref.snap == d->snap)
 		d->focus = ref.thread;
@@ -161,28 +221,48 @@ static int choose_frame(struct dap *d, struct dap_json frame, bool repl, struct 
 	return 0;
 }
 
+/* The value of what was typed; in the console it is that of this moment. */
+static int evaluate(struct dap *d, const struct dap_ref *of, bool repl, const char *text,
+		    struct dap_answer *ret)
+{
+	int r;
+
+	if (of->thread >= of->snap->n_threads)
+		return dap_need_wave(d, &ret->err);
+	if (repl && !dap_is_still(d) && !d->held)
+		dap_forget(d);
+	r = show_value(d, of, text, &ret->body, &ret->err);
+	if (r < 0)
+		explain_running(d, &ret->err);
+	return r;
+}
+
 int dap_evaluate(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
 {
-	auto_out struct out text = { 0 };
-	char context[16] = "repl";
+	char context[16] = "repl", text[DAP_EXPRESSION_MAX];
+	auto_out struct out said = { 0 };
+	dap_word_fn run = NULL;
 	struct dap_words w;
 	struct dap_ref of;
-	dap_word_fn run;
 	bool repl;
 	int r;
 
 	(void)dap_json_str(dap_json_get(q->args, "context"), context, sizeof(context));
 	repl = !strcmp(context, "repl");
-	if (!split(dap_json_get(q->args, "expression"), &w))
-		return dap_invalid(&ret->err, "expression: one to %d words; \"help\" lists them",
-				   DAP_WORDS_MAX);
-	r = choose_frame(d, dap_json_get(q->args, "frameId"), repl, &of, &ret->err);
+	if (!dap_json_str(dap_json_get(q->args, "expression"), text, sizeof(text)) ||
+	    !text[strspn(text, " \t\r\n")])
+		return dap_invalid(&ret->err, "expression: needs a text of at most %d bytes; \"help\" "
+					      "lists the words of the console", DAP_EXPRESSION_MAX - 1);
+	r = choose_frame(d, q->args, repl, &of, &ret->err);
 	if (r < 0)
 		return r;
-	run = repl ? dap_find_word(w.w[0]) : NULL;
-	r = run ? run(d, &w, &text, &ret->err) : show_register(d, &of, w.w[0], &text, &ret->err);
+	if (repl && split(text, &w))
+		run = dap_find_word(w.w[0]);
+	if (!run)
+		return evaluate(d, &of, repl, text, ret);
+	r = run(d, &w, &said, &ret->err);
 	if (r < 0)
 		return r;
-	out_json_fmt(&ret->body, "{'result':%s,'variablesReference':0}", text.data);
+	out_json_fmt(&ret->body, "{'result':%s,'variablesReference':0}", said.data);
 	return 0;
 }

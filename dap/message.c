@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/str.h"
 #include "dap/adapter.h"
 
 /* The id of all errors (DebugProtocol.Message.id), which are told apart by their texts. */
@@ -72,12 +73,24 @@ static bool is_shown(const struct dap *d, const struct dap_request *q)
 	return h && h->by_hand && !(d->state == DAP_OVER && h->from == DAP_ATTACHED);
 }
 
+const char *dap_plain(const char *message)
+{
+	const char *text = message;
+
+	if (!str_starts_with(text, "params."))
+		return message;
+	text += strlen("params.");
+	text += strspn(text, "abcdefghijklmnopqrstuvwxyz_0123456789.[]");
+	return str_starts_with(text, ": ") ? text + 2 : message;
+}
+
 void dap_respond_error(struct dap *d, const struct dap_request *q, const struct agent_err *err)
 {
 	auto_out struct out o;
 	char text[sizeof(err->message) + sizeof(err->hint) + 4];
 
-	snprintf(text, sizeof(text), "%s%s%s%s", err->message[0] ? err->message : "out of memory",
+	snprintf(text, sizeof(text), "%s%s%s%s",
+		 err->message[0] ? dap_plain(err->message) : "out of memory",
 		 err->hint[0] ? " (" : "", err->hint, err->hint[0] ? ")" : "");
 	begin_response(d, &o, q, false);
 	/* The text is given as a variable: braces in a format are taken for names of variables. */

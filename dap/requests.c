@@ -302,7 +302,7 @@ static const struct dap_handler handlers[] = {
 	{ "setDataBreakpoints", dap_set_data_breakpoints, DAP_WHEN_TURN, false, DAP_ATTACHED, true },
 	{ "threads", dap_threads, DAP_WHEN_SEEN, false, DAP_ATTACHED },
 	{ "stackTrace", dap_stack_trace, DAP_WHEN_SEEN, false, DAP_ATTACHED },
-	{ "scopes", dap_scopes, DAP_WHEN_SEEN, false, DAP_ATTACHED },
+	{ "scopes", dap_scopes, DAP_WHEN_TURN, true, DAP_ATTACHED },
 	{ "exceptionInfo", dap_exception_info, DAP_WHEN_SEEN, false, DAP_ATTACHED },
 	{ "source", source, DAP_WHEN_ALWAYS, false, DAP_INITIALIZED },
 	{ "variables", dap_variables, DAP_WHEN_TURN, true, DAP_ATTACHED },
@@ -323,6 +323,7 @@ static const struct dap_handler handlers[] = {
 	{ "writeMemory", no_writing, DAP_WHEN_ALWAYS, false, DAP_INITIALIZED, true },
 	{ "gpuAgent/groups", dap_gpu_groups, DAP_WHEN_TURN, true, DAP_ATTACHED },
 	{ "gpuAgent/waves", dap_gpu_waves, DAP_WHEN_TURN, true, DAP_ATTACHED },
+	{ "gpuAgent/lanes", dap_gpu_lanes, DAP_WHEN_TURN, true, DAP_ATTACHED },
 	{ "gpuAgent/takeControl", dap_gpu_take_control, DAP_WHEN_TURN, false, DAP_ATTACHED },
 	{ "gpuAgent/focus", dap_gpu_focus, DAP_WHEN_TURN, true, DAP_ATTACHED },
 };

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
-#include "dap/adapter.h"
+#include "dap/values.h"
 #include "protocol/stop_reason.h"
 
 /*
@@ -142,7 +142,7 @@ void dap_session_end(struct dap *d)
 	dap_snapshot_free(d->snap);
 	dap_snapshot_free(d->before);
 	d->snap = d->before = NULL;
-	dap_registers_forget(d);
+	dap_forget(d);
 }
 
 void dap_explain(struct dap *d, struct agent_err *err)
@@ -275,7 +275,7 @@ static int replace_snapshot(struct dap *d, const struct rpc_wave_select *select,
 		d->before = d->snap;
 	d->snap = s;
 	d->focus = 0;
-	dap_registers_forget(d);
+	dap_forget(d);
 	for (size_t i = 0; i < s->doc.n_missing && i < 8; i++)
 		dap_output(d, "console", "missing: %s", s->doc.missing[i]);
 	for (size_t i = 0; i < s->doc.n_exited && i < 8; i++)
@@ -411,6 +411,12 @@ void dap_session_announce(struct dap *d)
 		send_stopped(d, "exception", false);
 }
 
+void dap_forget(struct dap *d)
+{
+	dap_registers_forget(d);
+	dap_values_forget(d);
+}
+
 /* ------------------------------------------------------------------ stopping ----------------- */
 
 /* Milliseconds of the next lease: less than LEASE_MS near the end of the stop budget. */
@@ -444,6 +450,8 @@ static int resume(struct dap *d, struct agent_err *err)
 	struct rpc_gpu_resume_result result;
 	int r = rpc_client_gpu_resume(d->client, &p, &d->arena, &result, err);
 
+	/* Whether it was resumed or not: what was fetched may be of before. */
+	dap_forget(d);
 	if (r == 0)
 		d->paused = d->has_exception = false;
 	else
@@ -506,6 +514,7 @@ void dap_continued(struct dap *d)
 {
 	auto_out struct out body = { 0 };
 
+	dap_forget(d);
 	out_json_fmt(&body, "{'threadId':1,'allThreadsContinued':true}");
 	dap_event(d, "continued", &body);
 }

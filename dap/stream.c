@@ -454,6 +454,7 @@ static void deinit(struct dap *d)
 	while (d->first)
 		free(take_from_queue(d, &d->first));
 	disasm_close(d->disasm);
+	dap_refs_deinit(d);
 	rpc_wire_deinit(&d->wire);
 	out_deinit(&d->out);
 	rpc_arena_deinit(&d->arena);

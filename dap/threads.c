@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Groups of waves as threads of the editor's, their frames and scopes, and the references that name
- * these.
- */
+/* Groups of waves as threads of the editor's, and their frames. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,11 +8,8 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "dap/adapter.h"
+#include "dap/values.h"
 #include "protocol/stop_reason.h"
-
-/* Numbers that a scope takes whose references have an index; the others take one. */
-#define INDEXES 1024u
 
 /* ------------------------------------------------------------------ groups to threads -------- */
 
@@ -83,9 +77,8 @@ struct rpc_wave_name dap_wave_of(const struct rpc_wave_ref *ref)
 static bool begin_thread(struct dap_snapshot *s, struct dap_thread *t, const struct rpc_group *g)
 {
 	*t = (struct dap_thread){ .group = rpc_arena_alloc(&s->arena, sizeof(*t->group)),
-				  .wave = dap_wave_of(&g->representative),
-				  .pc = g->pc,
-				  .place = g };
+				  .wave = dap_wave_of(&g->representative) };
+	dap_thread_show(t, g, g->pc, g->has_lane ? g->lane : DAP_LANE_ANY);
 	if (t->group)
 		*t->group = *g;
 	return t->group;
@@ -227,85 +220,6 @@ int dap_threads(struct dap *d, const struct dap_request *q, struct dap_answer *r
 	return 0;
 }
 
-/* ------------------------------------------------------------------ references --------------- */
-
-/*
- * Editors keep numbers of 31 bits for as long as they like, so none is given twice: a scope of a
- * thread gets the next ones when the first of its references is handed out.
- */
-static uint32_t numbers_of(enum dap_scope scope)
-{
-	switch (scope) {
-	case DAP_SCOPE_FRAME:
-	case DAP_SCOPE_VECTOR_CHUNK:
-	case DAP_SCOPE_VECTOR_LANES:
-	case DAP_SCOPE_ACC_CHUNK:
-	case DAP_SCOPE_ACC_LANES:
-	case DAP_SCOPE_LDS_CHUNK:
-		return INDEXES;
-	default:
-		return 1;
-	}
-}
-
-uint32_t dap_ref_within(struct dap *d, const struct dap_ref *of, enum dap_scope scope,
-			uint32_t index)
-{
-	uint32_t *first = &of->refs->first[of->thread][scope], n = numbers_of(scope);
-
-	if (index >= n || (!*first && d->n_refs > INT32_MAX - n))
-		return 0;
-	if (!*first) {
-		*first = d->n_refs + 1;
-		d->n_refs += n;
-	}
-	return *first + index;
-}
-
-void dap_refs_renew(struct dap *d)
-{
-	/* What an editor still holds is from the last two: numbers of ages ago may be given again. */
-	if (d->n_refs > INT32_MAX / 2)
-		d->n_refs = 0;
-	d->refs_before = d->refs;
-	d->refs = (struct dap_refs){ .generation = d->refs_before.generation + 1 };
-}
-
-struct dap_ref dap_ref_focus(struct dap *d)
-{
-	return (struct dap_ref){ .scope = DAP_SCOPE_FRAME, .thread = d->focus, .refs = &d->refs,
-				 .snap = d->snap };
-}
-
-/* Find what a number was given to; false if it is none of these references. */
-static bool find_ref(struct dap_refs *refs, struct dap_snapshot *snap, uint32_t n,
-		     struct dap_ref *ret)
-{
-	for (uint32_t t = 0; snap && t < snap->n_threads; t++)
-		for (enum dap_scope s = 0; s < DAP_SCOPE_COUNT; s++) {
-			uint32_t first = refs->first[t][s];
-
-			if (!first || n < first || n - first >= numbers_of(s))
-				continue;
-			*ret = (struct dap_ref){ .scope = s, .thread = t, .index = n - first,
-						 .refs = refs, .snap = snap };
-			return true;
-		}
-	return false;
-}
-
-int dap_ref_parse(struct dap *d, struct dap_json v, struct dap_ref *ret, struct agent_err *err)
-{
-	int64_t n;
-
-	if (!dap_json_i64(v, &n) || n <= 0 || n > INT32_MAX)
-		return dap_invalid(err, "a reference must be a number that an answer held");
-	if (find_ref(&d->refs, d->snap, (uint32_t)n, ret) ||
-	    find_ref(&d->refs_before, d->before, (uint32_t)n, ret))
-		return 0;
-	return dap_invalid(err, "reference %" PRId64 " is out of date", n);
-}
-
 /* ------------------------------------------------------------------ stackTrace --------------- */
 
 bool dap_is_file(const char *path)
@@ -368,11 +282,12 @@ static bool is_kernel(const struct rpc_group *g, const struct rpc_frame *f, cons
  * How many frames a thread has: the inline chain where the wave stands, then that of each call
  * which led there.
  */
-static size_t count_frames(const struct rpc_group *g)
+static size_t count_frames(const struct dap_thread *t)
 {
+	const struct rpc_group *g = t->place;
 	size_t n = g->n_frames ? g->n_frames : 1;
 
-	for (size_t i = 0; i < g->n_callers; i++)
+	for (size_t i = 0; i < t->n_callers; i++)
 		n += g->callers[i].n_frames ? g->callers[i].n_frames : 1;
 	return n;
 }
@@ -382,18 +297,45 @@ static size_t count_frames(const struct rpc_group *g)
  * @param pc  The pc of the wave; becomes that of the frame.
  * @return NULL when nothing is known there.
  */
-static const struct rpc_frame *frame_at(const struct rpc_group *g, size_t level, uint64_t *pc)
+static const struct rpc_frame *frame_at(const struct dap_thread *t, size_t level, uint64_t *pc)
 {
+	const struct rpc_group *g = t->place;
 	const struct rpc_frame *frames = g->frames;
 	size_t n = g->n_frames;
 
-	for (size_t i = 0; level >= (n ? n : 1) && i < g->n_callers; i++) {
+	for (size_t i = 0; level >= (n ? n : 1) && i < t->n_callers; i++) {
 		level -= n ? n : 1;
 		frames = g->callers[i].frames;
 		n = g->callers[i].n_frames;
 		*pc = g->callers[i].address;
 	}
 	return level < n ? &frames[level] : NULL;
+}
+
+uint64_t dap_frame_pc(const struct dap_thread *t, size_t level)
+{
+	uint64_t pc = t->pc;
+
+	(void)frame_at(t, level, &pc);
+	return pc;
+}
+
+/* The name of a frame as the code has it; NULL when that is not known. */
+static const char *frame_name(const struct dap_thread *t, const struct rpc_frame *f, uint64_t pc)
+{
+	if (f && f->function)
+		return f->function;
+	return t->place->has_kernel && pc == t->pc ? t->place->kernel.name : NULL;
+}
+
+bool dap_is_kernel_frame(const struct dap_thread *t, size_t level)
+{
+	uint64_t pc = t->pc;
+	const struct rpc_frame *f = frame_at(t, level, &pc);
+	const char *name = frame_name(t, f, pc);
+
+	/* A stack may be cut, or its outermost function unknown. */
+	return name && level + 1 == count_frames(t) && is_kernel(t->place, f, name);
 }
 
 /* The name of the outermost frame: the kernel, as it was launched. */
@@ -410,16 +352,12 @@ static void put_frame(struct dap *d, struct out *o, uint32_t thread, size_t leve
 {
 	const struct dap_ref of = { .thread = thread, .refs = &d->refs };
 	const struct dap_thread *t = &d->snap->threads[thread];
-	const struct rpc_group *g = t->place;
 	uint64_t pc = t->pc;
-	const struct rpc_frame *f = frame_at(g, level, &pc);
-	const char *name = f && f->function		? f->function :
-			   g->has_kernel && pc == t->pc ? g->kernel.name :
-							  NULL;
+	const struct rpc_frame *f = frame_at(t, level, &pc);
+	const char *name = frame_name(t, f, pc);
 
-	/* Only the kernel's own frame: a stack may be cut, or its outermost function unknown. */
-	if (name && dap_has_arguments(t) && level + 1 == count_frames(g) && is_kernel(g, f, name))
-		name = with_arguments(&d->arena, g, name);
+	if (dap_has_arguments(t) && dap_is_kernel_frame(t, level))
+		name = with_arguments(&d->arena, t->place, name);
 	if (!name)
 		name = rpc_arena_printf(&d->arena, "0x%" PRIx64, pc);
 	out_json_fmt(o, ",{'id':%u,'name':%s",
@@ -451,52 +389,13 @@ int dap_stack_trace(struct dap *d, const struct dap_request *q, struct dap_answe
 	if (!t)
 		return -EINVAL;
 	d->focus = (uint32_t)(t - d->snap->threads);
-	n = count_frames(t->place);
+	n = count_frames(t);
 	/* The levels behind these have no references. */
-	if (n > INDEXES)
-		n = INDEXES;
+	if (n > DAP_INDEXES)
+		n = DAP_INDEXES;
 	out_json_fmt(&ret->body, "{'stackFrames':[");
 	for (size_t i = start; i < n && (!levels || i - start < levels); i++)
 		put_frame(d, &ret->body, d->focus, i);
 	out_json_fmt(&ret->body, "],'totalFrames':%zu}", n);
-	return 0;
-}
-
-/* ------------------------------------------------------------------ scopes ------------------- */
-
-int dap_scopes(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
-{
-	static const struct {
-		const char *name, *hint;
-		enum dap_scope scope;
-		bool expensive;
-	} scopes[] = {
-		{ "Wave", "locals", DAP_SCOPE_WAVE, false },
-		{ "Arguments", "arguments", DAP_SCOPE_ARGUMENTS, false },
-		{ "Scalar registers", "registers", DAP_SCOPE_SCALAR, true },
-		{ "Vector registers", "registers", DAP_SCOPE_VECTOR, true },
-		{ "Lanes", NULL, DAP_SCOPE_LANES, true },
-		{ "LDS", NULL, DAP_SCOPE_LDS, true },
-		{ "Group statistics", NULL, DAP_SCOPE_STATISTICS, false },
-	};
-	struct dap_ref frame;
-	int r = dap_ref_parse(d, dap_json_get(q->args, "frameId"), &frame, &ret->err);
-
-	if (r == 0 && frame.scope != DAP_SCOPE_FRAME)
-		r = dap_invalid(&ret->err, "frameId: not the id of a frame");
-	if (r < 0)
-		return r;
-	out_json_fmt(&ret->body, "{'scopes':[");
-	for (size_t i = 0; i < ARRAY_SIZE(scopes); i++) {
-		if (scopes[i].scope == DAP_SCOPE_ARGUMENTS &&
-		    !dap_has_arguments(&frame.snap->threads[frame.thread]))
-			continue;
-		out_json_fmt(&ret->body, ",{'name':%s", scopes[i].name);
-		if (scopes[i].hint)
-			out_json_fmt(&ret->body, ",'presentationHint':%s", scopes[i].hint);
-		out_json_fmt(&ret->body, ",'variablesReference':%u,'expensive':%i}",
-			     dap_ref_within(d, &frame, scopes[i].scope, 0), scopes[i].expensive);
-	}
-	out_str(&ret->body, "]}");
 	return 0;
 }

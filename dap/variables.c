@@ -8,66 +8,29 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "dap/adapter.h"
+#include "dap/values.h"
 
 /* Bytes of LDS in a chunk, and in a row of it. */
 #define LDS_CHUNK 1024u
 #define LDS_ROW	  16u
-/* Most arguments in the name of a frame. */
-#define ARGUMENTS_IN_NAME 16u
 
-/* Which of a scope's variables are wanted, and how many were seen. */
-struct page {
-	struct dap *d;
-	struct out *o;
-	uint64_t start, count; /* A count of 0 stands for all. */
-	uint64_t at;
-};
-
-/*
- * Append one variable, if it is wanted.
- * @param type    NULL for none.
- * @param ref     Reference to what is in it; 0: it cannot be opened.
- * @param memory  Address of the memory to show for it; NULL for none.
- */
-static void put_full(struct page *p, const char *name, const char *value, const char *type,
+/* Append one variable; see struct dap_row. */
+static void put_full(struct dap_page *p, const char *name, const char *value, const char *type,
 		     uint32_t ref, const char *memory)
 {
-	uint64_t at = p->at++;
-	struct out *o = p->o;
+	const struct dap_row row = { .name = name, .value = value, .type = type, .ref = ref,
+				     .memory = memory };
 
-	if (at < p->start || (p->count && at - p->start >= p->count))
-		return;
-	out_json_fmt(o, ",{'name':%s,'value':%s", name, value);
-	if (type && p->d->client_type)
-		out_json_fmt(o, ",'type':%s", type);
-	out_json_fmt(o, ",'variablesReference':%u", ref);
-	if (memory)
-		out_json_fmt(o, ",'memoryReference':%s", memory);
-	out_char(o, '}');
-}
-
-/* Append a variable that can never be set. */
-static void put_read_only(struct page *p, const char *name, const char *value, const char *type)
-{
-	uint64_t at = p->at++;
-	struct out *o = p->o;
-
-	if (at < p->start || (p->count && at - p->start >= p->count))
-		return;
-	out_json_fmt(o, ",{'name':%s,'value':%s", name, value);
-	if (type && p->d->client_type)
-		out_json_fmt(o, ",'type':%s", type);
-	out_json_fmt(o, ",'variablesReference':0,'presentationHint':{'attributes':['readOnly']}}");
+	dap_put_row(p, &row);
 }
 
 /* Append a variable that is a text. */
-static void put(struct page *p, const char *name, const char *value)
+static void put(struct dap_page *p, const char *name, const char *value)
 {
 	put_full(p, name, value, NULL, 0, NULL);
 }
 
-__attribute__((format(printf, 3, 4))) static void put_fmt(struct page *p, const char *name,
+__attribute__((format(printf, 3, 4))) static void put_fmt(struct dap_page *p, const char *name,
 							   const char *fmt, ...)
 {
 	auto_out struct out o = { 0 };
@@ -86,7 +49,7 @@ static const char *triple(struct rpc_arena *a, const uint32_t *v, size_t n)
 }
 
 /* Append scalar registers; one of 64 bits may be an address, which can be opened as memory. */
-static void put_scalars(struct page *p, const struct rpc_scalar_register *list, size_t n)
+static void put_scalars(struct dap_page *p, const struct rpc_scalar_register *list, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		const char *value = rpc_arena_printf(&p->d->arena, "0x%0*" PRIx64,
@@ -97,60 +60,25 @@ static void put_scalars(struct page *p, const struct rpc_scalar_register *list, 
 	}
 }
 
-/* ------------------------------------------------------------------ arguments ---------------- */
-
-/* The value, or why it is not known. */
-static const char *value_text(struct rpc_arena *a, const struct rpc_argument *v)
-{
-	const char *state = rpc_enum_name(&rpc_value_state_enum, v->state);
-
-	return v->value ? v->value : rpc_arena_printf(a, "<%s>", state ? state : "unknown");
-}
-
-bool dap_has_arguments(const struct dap_thread *t)
-{
-	const struct rpc_wave_ref *r = &t->place->representative;
-
-	return t->place->has_arguments && r->queue_id == t->wave.queue_id &&
-	       r->has_dispatch && t->wave.has_dispatch && r->dispatch == t->wave.dispatch;
-}
-
-void dap_put_arguments(struct out *o, const struct rpc_group *g)
-{
-	out_char(o, '(');
-	for (size_t i = 0; i < g->n_arguments && i < ARGUMENTS_IN_NAME; i++) {
-		const struct rpc_argument *v = &g->arguments[i];
-		const char *state = rpc_enum_name(&rpc_value_state_enum, v->state);
-
-		out_fmt(o, "%s%s=", i ? ", " : "", v->name);
-		if (v->value)
-			out_str(o, v->value);
-		else
-			out_fmt(o, "<%s>", state ? state : "unknown");
-	}
-	out_str(o, g->n_arguments > ARGUMENTS_IN_NAME ? ", ...)" : ")");
-}
-
-/* What the kernel was launched with: the program may have changed it, but nobody can now. */
-static int arguments(struct page *p, const struct dap_ref *ref, struct agent_err *err)
-{
-	const struct dap_thread *t = &ref->snap->threads[ref->thread];
-	const struct rpc_group *g = t->place;
-
-	(void)err;
-	for (size_t i = 0; dap_has_arguments(t) && i < g->n_arguments; i++) {
-		const struct rpc_argument *v = &g->arguments[i];
-		const char *value = value_text(&p->d->arena, v);
-
-		put_read_only(p, v->name, value ? value : "", v->type);
-	}
-	return 0;
-}
-
 /* ------------------------------------------------------------------ wave --------------------- */
 
+/* What is in the wave's variables in all lanes, or why none are known. */
+static void put_variables(struct dap_page *p, const struct dap_ref *ref)
+{
+	struct agent_err err = { 0 };
+	const struct rpc_wave_variables_result *r = dap_frame_variables(p->d, ref, false, &err);
+
+	for (size_t i = 0; r && i < r->n_missing; i++)
+		put(p, "missing", r->missing[i]);
+	if (!r)
+		put(p, "missing", rpc_arena_printf(&p->d->arena, "variables: %s", dap_plain(err.message)));
+	if (r && r->n_variables)
+		put_full(p, "variables of all lanes", "", NULL,
+			 dap_ref_within(p->d, ref, DAP_SCOPE_ALL_LANES, ref->index), NULL);
+}
+
 /* What the wave does and works on. */
-static int wave(struct page *p, const struct dap_ref *ref, struct agent_err *err)
+static int wave(struct dap_page *p, const struct dap_ref *ref, struct agent_err *err)
 {
 	struct dap *d = p->d;
 	const struct dap_thread *t = &ref->snap->threads[ref->thread];
@@ -161,6 +89,8 @@ static int wave(struct page *p, const struct dap_ref *ref, struct agent_err *err
 		return -EIO;
 	w = &r->wave;
 	put(p, "wave", dap_wave_text(&d->arena, &t->wave));
+	put_fmt(p, "lane", "%u", dap_lane_shown(t, r));
+	put_variables(p, ref);
 	put(p, "state", rpc_enum_name(&rpc_wave_state_enum, w->state));
 	put(p, "reasons", dap_group_reasons(&d->arena, t->group));
 	put(p, "device", dap_device_text(&d->arena, d, w->gpu_id));
@@ -183,7 +113,7 @@ static int wave(struct page *p, const struct dap_ref *ref, struct agent_err *err
 	return 0;
 }
 
-static int scalar(struct page *p, const struct dap_ref *ref, struct agent_err *err)
+static int scalar(struct dap_page *p, const struct dap_ref *ref, struct agent_err *err)
 {
 	const struct rpc_wave_registers *r = dap_registers_shared(p->d, ref, err);
 
@@ -197,7 +127,7 @@ static int scalar(struct page *p, const struct dap_ref *ref, struct agent_err *e
 /* ------------------------------------------------------------------ vector registers --------- */
 
 /* Append the chunks of vector registers, named by their first and last one. */
-static void put_chunks(struct page *p, const struct dap_ref *ref, enum dap_scope scope,
+static void put_chunks(struct dap_page *p, const struct dap_ref *ref, enum dap_scope scope,
 		       const char *letter, uint32_t count)
 {
 	for (uint32_t first = 0; first < count; first += DAP_REGISTER_CHUNK) {
@@ -210,7 +140,7 @@ static void put_chunks(struct page *p, const struct dap_ref *ref, enum dap_scope
 	}
 }
 
-static int vector(struct page *p, const struct dap_ref *ref, struct agent_err *err)
+static int vector(struct dap_page *p, const struct dap_ref *ref, struct agent_err *err)
 {
 	const struct rpc_wave_registers *r = dap_registers_shared(p->d, ref, err);
 	bool nvidia = p->d->snap->doc.process.vendor == RPC_VENDOR_NVIDIA;
@@ -237,7 +167,7 @@ static const char *lanes_text(struct rpc_arena *a, const struct rpc_vector_regis
 	return rpc_arena_strdup(a, o.data ? o.data : "");
 }
 
-static int chunk(struct page *p, const struct dap_ref *ref, struct agent_err *err)
+static int chunk(struct dap_page *p, const struct dap_ref *ref, struct agent_err *err)
 {
 	bool acc = ref->scope == DAP_SCOPE_ACC_CHUNK;
 	const struct rpc_wave_registers *r =
@@ -257,7 +187,7 @@ static int chunk(struct page *p, const struct dap_ref *ref, struct agent_err *er
 	return 0;
 }
 
-static int vector_lanes(struct page *p, const struct dap_ref *ref, struct agent_err *err)
+static int vector_lanes(struct dap_page *p, const struct dap_ref *ref, struct agent_err *err)
 {
 	bool acc = ref->scope == DAP_SCOPE_ACC_LANES;
 	uint32_t i = ref->index % DAP_REGISTER_CHUNK;
@@ -280,7 +210,7 @@ static int vector_lanes(struct page *p, const struct dap_ref *ref, struct agent_
 }
 
 /* Predicates have one bit for each lane: each is shown as a mask. */
-static int predicates(struct page *p, const struct dap_ref *ref, struct agent_err *err)
+static int predicates(struct dap_page *p, const struct dap_ref *ref, struct agent_err *err)
 {
 	const struct rpc_wave_registers *r = dap_registers_vector(p->d, ref, 0, err);
 
@@ -300,24 +230,17 @@ static int predicates(struct page *p, const struct dap_ref *ref, struct agent_er
 
 /* ------------------------------------------------------------------ lanes, LDS --------------- */
 
-/* The work-item of a lane; NULL when it is not known. */
-static const struct rpc_work_item *item_of(const struct rpc_wave_registers *r, uint32_t lane)
-{
-	for (size_t i = 0; i < r->n_work_items; i++)
-		if (r->work_items[i].lane == lane)
-			return &r->work_items[i];
-	return NULL;
-}
-
-static int lanes(struct page *p, const struct dap_ref *ref, struct agent_err *err)
+static int lanes(struct dap_page *p, const struct dap_ref *ref, struct agent_err *err)
 {
 	struct rpc_arena *a = &p->d->arena;
 	const struct rpc_wave_registers *r = dap_registers_shared(p->d, ref, err);
+	uint32_t shown;
 
 	if (!r)
 		return -EIO;
+	shown = dap_lane_shown(&ref->snap->threads[ref->thread], r);
 	for (uint32_t i = 0; i < r->wave.width && i < 64; i++) {
-		const struct rpc_work_item *w = item_of(r, i);
+		const struct rpc_work_item *w = dap_work_item(r, i);
 		const char *text = r->wave.exec >> i & 1 ? "active" : "inactive";
 
 		if (w)
@@ -328,12 +251,14 @@ static int lanes(struct page *p, const struct dap_ref *ref, struct agent_err *er
 			text = rpc_arena_printf(a, "%s, pc 0x%" PRIx64, text ? text : "", w->pc);
 		if (w && w->exception)
 			text = rpc_arena_printf(a, "%s, %s", text ? text : "", w->exception);
+		if (i == shown)
+			text = rpc_arena_printf(a, "%s, shown", text ? text : "");
 		put(p, rpc_arena_printf(a, "lane %u", i), text);
 	}
 	return 0;
 }
 
-static int lds(struct page *p, const struct dap_ref *ref, struct agent_err *err)
+static int lds(struct dap_page *p, const struct dap_ref *ref, struct agent_err *err)
 {
 	const struct rpc_wave_registers *r = dap_registers_shared(p->d, ref, err);
 
@@ -351,7 +276,7 @@ static int lds(struct page *p, const struct dap_ref *ref, struct agent_err *err)
 	return 0;
 }
 
-static int lds_chunk(struct page *p, const struct dap_ref *ref, struct agent_err *err)
+static int lds_chunk(struct dap_page *p, const struct dap_ref *ref, struct agent_err *err)
 {
 	const struct rpc_memory_read_params params = {
 		.session = p->d->session, .address = (uint64_t)ref->index * LDS_CHUNK,
@@ -380,7 +305,7 @@ static int lds_chunk(struct page *p, const struct dap_ref *ref, struct agent_err
 /* ------------------------------------------------------------------ statistics --------------- */
 
 /* What is known of all waves of the group. */
-static int statistics(struct page *p, const struct dap_ref *ref, struct agent_err *err)
+static int statistics(struct dap_page *p, const struct dap_ref *ref, struct agent_err *err)
 {
 	const struct rpc_group *g = ref->snap->threads[ref->thread].group;
 	const struct rpc_device *device = dap_device(p->d, g->gpu_id);
@@ -402,17 +327,19 @@ static int statistics(struct page *p, const struct dap_ref *ref, struct agent_er
 
 /* ------------------------------------------------------------------ request ------------------ */
 
-static int unknown(struct page *p, const struct dap_ref *ref, struct agent_err *err)
+static int unknown(struct dap_page *p, const struct dap_ref *ref, struct agent_err *err)
 {
 	return dap_invalid(err, "variablesReference: stands for nothing that can be opened");
 }
 
 int dap_variables(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
 {
-	static int (*const open[])(struct page *, const struct dap_ref *, struct agent_err *) = {
+	static int (*const open[])(struct dap_page *, const struct dap_ref *, struct agent_err *) = {
 		[DAP_SCOPE_NONE] = unknown,	     [DAP_SCOPE_FRAME] = unknown,
-		[DAP_SCOPE_ARGUMENTS] = arguments,
-		[DAP_SCOPE_WAVE] = wave,	     [DAP_SCOPE_SCALAR] = scalar,
+		[DAP_SCOPE_WAVE] = wave,	     [DAP_SCOPE_ARGUMENTS] = dap_open_arguments,
+		[DAP_SCOPE_LOCALS] = dap_open_variables, [DAP_SCOPE_STATICS] = dap_open_variables,
+		[DAP_SCOPE_BUILT_INS] = dap_open_variables, [DAP_SCOPE_ALL_LANES] = dap_open_all_lanes,
+		[DAP_SCOPE_VALUE] = dap_open_value,  [DAP_SCOPE_SCALAR] = scalar,
 		[DAP_SCOPE_VECTOR] = vector,	     [DAP_SCOPE_VECTOR_CHUNK] = chunk,
 		[DAP_SCOPE_ACC_CHUNK] = chunk,	     [DAP_SCOPE_VECTOR_LANES] = vector_lanes,
 		[DAP_SCOPE_ACC_LANES] = vector_lanes, [DAP_SCOPE_LANES] = lanes,
@@ -420,7 +347,7 @@ int dap_variables(struct dap *d, const struct dap_request *q, struct dap_answer 
 		[DAP_SCOPE_LDS] = lds,		     [DAP_SCOPE_LDS_CHUNK] = lds_chunk,
 		[DAP_SCOPE_STATISTICS] = statistics,
 	};
-	struct page p = { .d = d, .o = &ret->body };
+	struct dap_page p = { .d = d, .o = &ret->body };
 	struct dap_ref ref;
 	int64_t n;
 	int r = dap_ref_parse(d, dap_json_get(q->args, "variablesReference"), &ref, &ret->err);
@@ -432,7 +359,7 @@ int dap_variables(struct dap *d, const struct dap_request *q, struct dap_answer 
 	if (dap_json_i64(dap_json_get(q->args, "count"), &n) && n > 0)
 		p.count = (uint64_t)n;
 	out_json_fmt(&ret->body, "{'variables':[");
-	r = (ref.scope < sizeof(open) / sizeof(open[0]) ? open[ref.scope] : unknown)(&p, &ref, &ret->err);
+	r = (open[ref.scope] ? open[ref.scope] : unknown)(&p, &ref, &ret->err);
 	out_str(&ret->body, "]}");
 	return r;
 }

@@ -7,12 +7,14 @@
 #include "testlib.h"
 
 static struct dap dap;
+static struct dap_thread threads[2];
 static struct dap_snapshot snaps[2];
 
 /* Make a conversation with two threads in each of two snapshots. */
 static void start(void)
 {
 	dap = (struct dap){ .snap = &snaps[0], .before = &snaps[1] };
+	snaps[0].threads = snaps[1].threads = threads;
 	snaps[0].n_threads = snaps[1].n_threads = 2;
 }
 
@@ -82,9 +84,9 @@ static void used_up_numbers_are_not_given_twice(void)
 	of = dap_ref_focus(&dap);
 	dap.n_refs = INT32_MAX - 1;
 	TEST_EQ(dap_ref_within(&dap, &of, DAP_SCOPE_FRAME, 0), 0);
-	TEST_EQ(dap_ref_within(&dap, &of, DAP_SCOPE_WAVE, 0), INT32_MAX);
-	TEST_EQ(dap_ref_within(&dap, &of, DAP_SCOPE_SCALAR, 0), 0);
-	TEST_EQ(dap_ref_within(&dap, &of, DAP_SCOPE_WAVE, 1), 0);
+	TEST_EQ(dap_ref_within(&dap, &of, DAP_SCOPE_SCALAR, 0), INT32_MAX);
+	TEST_EQ(dap_ref_within(&dap, &of, DAP_SCOPE_STATISTICS, 0), 0);
+	TEST_EQ(dap_ref_within(&dap, &of, DAP_SCOPE_SCALAR, 1), 0);
 }
 
 /* A conversation of weeks: those of ages ago begin again, those that are still shown do not. */

@@ -1,0 +1,293 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Variables in an editor: of which lane, what is in them, and what it costs the agent to show them.
+
+Code for AMD is compiled here, with private memory that is planted; that for NVIDIA is a fixture.
+"""
+import contextlib
+import os
+import pathlib
+import sys
+import tempfile
+
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from dapclient import Adapter, Between, scene
+from harness import LONG_STOP, ROOT, STOP_MS, CudaScene, Scene
+
+sys.path.insert(0, str(ROOT / "tests/system/wave"))
+import test_variables as planting
+
+KINDS = {"Arguments": "argument", "Locals": "local", "Statics": "static", "Built-ins": "built_in"}
+DEBUG = ROOT / "tests/data/cubin/spin-sm_90-g.cubin"
+NO_AGENT = "/nonexistent/socket"
+
+
+class Counted(list):
+    """Methods that an adapter asks for; what keeps its stop going does not count."""
+
+    def __call__(self, request):
+        if request["method"] not in ("gpu.suspend", "session.list"):
+            self.append(request["method"])
+
+    def take(self):
+        taken, self[:] = self[:], []
+        return sorted(taken)
+
+
+@contextlib.contextmanager
+def planted_wave():
+    """A wave in unoptimised code, behind the prologue of its first function."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = planting.compiled(directory, 3, 0)
+        with Scene(app=f"runtime ttmp; load {path}; queues 1; spin", gpus="gfx90a") as s:
+            wave = planting.Planted(s, path)
+            wave.plant(wave.file.body(wave.file.functions()[0]))
+            yield s, wave
+
+
+def cuda(**kwargs):
+    app = f"init; context 0; module {DEBUG}; gpu launch spin grid=8 block=128; listen"
+    return CudaScene(release="12.4", sim="devices 1 sms=2 warps=8", app=app, **kwargs)
+
+
+def in_words(v):
+    if v["state"] == "ok":
+        return v["value"]
+    reason = f": {v['reason']}" if "reason" in v else f" at {v['address']}" if "address" in v else ""
+    return f"<{v['state'].replace('_', ' ')}{reason}>" + (f" {v['value']}" if "value" in v else "")
+
+
+def scopes_of(a, frame):
+    return {s["name"]: s["variablesReference"] for s in a.call("scopes", frameId=frame)["scopes"]}
+
+
+def click(a, frame):
+    """What an editor asks for when a frame is chosen, and its scopes are open."""
+    scopes = scopes_of(a, frame)
+    return {name: a.variables(scopes[name]) for name in ("Wave", *KINDS) if name in scopes}
+
+
+def evaluate(a, text, context="watch", **more):
+    return a.call("evaluate", expression=text, context=context, **more)
+
+
+def check_rows(rows, variables):
+    """Rows of a scope are what the agent tells of these variables."""
+    assert len(rows) == len(variables)
+    for row, v in zip(rows, variables):
+        assert row["name"].removesuffix(" (outer block)") == v["name"] and row["value"] == in_words(v), (row, v)
+        assert row.get("type", "") == v["type"] and row.get("evaluateName") == v.get("expression"), (row, v)
+        assert row["presentationHint"] == {"attributes": ["readOnly"]}, row
+        is_open = v.get("members", 0) and "expression" in v
+        assert bool(row["variablesReference"]) == bool(is_open), (row, v)
+        if is_open:
+            assert row.get("indexedVariables" if v["type"].endswith("]") else "namedVariables") == v["members"], (row, v)
+
+
+def test_scopes_have_what_the_agent_tells():
+    with planted_wave() as (s, planted), Adapter(s.socket) as a:
+        a.start(pid=s.app.pid)
+        a.pause()
+        told = s.rpc.call("wave.variables", session=planted.session, wave=planting.WAVE)["variables"]
+        frame = a.frame()["id"]
+        scopes = a.call("scopes", frameId=frame)["scopes"]
+        wanted = [name for name, kind in KINDS.items() if any(v["scope"] == kind for v in told)]
+        assert [x["name"] for x in scopes][:len(wanted) + 1] == ["Wave", *wanted] and "Locals" in wanted, scopes
+        assert not any(x["expensive"] for x in scopes[:len(wanted) + 1])
+        for name in wanted:
+            check_rows(a.variables(scopes_of(a, frame)[name]), [v for v in told if v["scope"] == KINDS[name]])
+        pointer = next(v for v in a.variables(scopes_of(a, frame)["Arguments"]) if v["type"].endswith("*"))
+        assert pointer["memoryReference"] == pointer["value"], pointer
+        assert a.values("Wave")["lane"] == "0"
+        page = a.variables(scopes_of(a, frame)["Locals"], start=1, count=2)
+        assert page == a.variables(scopes_of(a, frame)["Locals"])[1:3] and len(page) == 2
+        assert a.finish() == 0
+
+
+def test_a_click_is_one_question():
+    """Of variables, and one of registers; the same click again is none, until something may have moved."""
+    with planted_wave() as (s, planted), Between(s) as between, Adapter(between.path) as a:
+        a.start(pid=s.app.pid)
+        a.pause()
+        between.look = asked = Counted()
+        frame = a.frame()["id"]
+        first = click(a, frame)
+        assert asked.take() == ["wave.registers", "wave.variables"], asked
+        assert click(a, frame) == first and not asked.take()
+        name = first["Arguments"][1]["name"]
+        value = evaluate(a, name, frameId=frame)
+        assert asked.take() == ["wave.evaluate"] and value["result"] == first["Arguments"][1]["value"], value
+        assert evaluate(a, name, frameId=frame) == evaluate(a, name, "hover", frameId=frame) == value and not asked.take()
+        # What cannot be evaluated stays so, too.
+        for _ in range(2):
+            assert "there is no nowhere here" in a.error("evaluate", expression="nowhere + 1", context="watch", frameId=frame)
+        assert asked.take() == ["wave.evaluate"]
+        a.call("continue", threadId=1)
+        assert asked.take() == ["gpu.resume"]
+        click(a, frame)
+        assert asked.take() == ["wave.registers", "wave.variables"], "nothing is kept of before"
+        a.pause()
+        frame = a.frame()["id"]
+        asked.take()
+        assert click(a, frame)["Arguments"] == first["Arguments"]
+        assert asked.take() == ["wave.registers", "wave.variables"]
+        assert a.finish() == 0
+
+
+def test_expressions():
+    with planted_wave() as (s, planted), Adapter(s.socket) as a:
+        a.start(pid=s.app.pid)
+        a.pause()
+        frame, scopes = a.frame()["id"], scopes_of(a, a.frame()["id"])
+        number = next(v for v in a.variables(scopes["Arguments"]) if v["type"] == "int")
+        name, value = number["name"], int(number["value"])
+        for context in ("watch", "hover", "repl", "clipboard"):
+            got = evaluate(a, f"{name} + 1", context, frameId=frame)
+            assert int(got["result"]) == value + 1 and got["type"] == "int" and not got["variablesReference"], got
+        assert evaluate(a, f"{name}, x")["result"] == hex(value % (1 << 32))
+        assert evaluate(a, f"({name})", "repl")["result"] == str(value)
+        registers = s.rpc.call("wave.registers", session=planted.session, wave=planting.WAVE, max_stop_ms=STOP_MS)["registers"]
+        v3 = next(r for r in registers["vector"] if r["name"] == "v3")["lanes"]
+        assert int(evaluate(a, "$v3")["result"]) == int(v3[0], 16) and int(evaluate(a, "v3[9]")["result"], 16) == int(v3[9], 16)
+        assert evaluate(a, "pc")["result"] == a.values("Wave")["pc"]
+        unreadable = evaluate(a, "{int} 0x7000000000000000")
+        assert unreadable["result"].startswith("<unreadable"), unreadable
+        # What is wrong is said as to a person, who knows no parameters.
+        for text, words in (("1 + nowhere", "column 5: there is no nowhere here"), (f"{name} / 0", "zero"), ("nowhere", "no register")):
+            message = a.error("evaluate", expression=text, context="repl")
+            assert words in message and "params" not in message, message
+        for context in ("watch", "hover", "repl"):
+            for no_frame in (scopes["Wave"], scopes["Arguments"]):
+                assert "not the id of a frame" in a.error("evaluate", expression=name, context=context, frameId=no_frame)
+        assert "not the id of a frame" in a.error("scopes", frameId=scopes["Arguments"])
+        assert a.finish() == 0
+
+
+def test_a_console_while_the_gpu_runs():
+    """It answers from no registers of before: what stands is read anew, of what has moved it is said that it runs."""
+    with scene("waves 0 halted 2 spin+16") as s, Between(s) as between, Adapter(between.path) as a:
+        pc = next(int(g["pc"], 16) for g in s.rpc.call("gpu.snapshot", session=s.attach())["groups"])
+        a.start(pid=s.app.pid)
+        a.pause()
+        frame = a.frame()["id"]
+        assert int(evaluate(a, "pc", "repl", frameId=frame)["result"], 16) == pc
+        a.call("continue", threadId=1)
+        between.look = asked = Counted()
+        for _ in range(2):
+            assert int(evaluate(a, "pc", "repl", frameId=frame)["result"], 16) == pc
+            assert asked.take() == ["wave.evaluate", "wave.registers"]
+        s.control(f"waves {s.app.pid} 0 clear")
+        for text in ("pc", "$pc", "1 + 1"):
+            assert "the GPU runs" in a.error("evaluate", expression=text, context="repl", frameId=frame), text
+        for word in ("help", "groups", "devices", "queues", "watchpoint"):
+            assert evaluate(a, word, "repl", frameId=frame)["result"], word
+        s.control(f"waves {s.app.pid} 0 halted 2 {pc:#x}")
+        assert a.finish() == 0
+
+
+def test_a_running_wave_that_has_moved():
+    with cuda() as s, Adapter(s.socket) as a:
+        s.control("warp 0 1 2 pc=0x150")
+        a.start(pid=s.app.pid)
+        a.pause()
+        thread = next(t["id"] for t in a.call("threads")["threads"] if "1 x" in t["name"])
+        frame = a.frame(thread)["id"]
+        pc = int(evaluate(a, "pc", "repl", frameId=frame)["result"], 16)
+        a.call("continue", threadId=1)
+        assert int(evaluate(a, "pc", "repl", frameId=frame)["result"], 16) == pc, "it has not moved"
+        s.control("warp 0 1 2 pc=0x40")
+        for text in ("pc", "$pc", "R4"):
+            assert "no longer where it is shown" in a.error("evaluate", expression=text, context="repl", frameId=frame), text
+        assert "groups" in evaluate(a, "groups", "repl", frameId=frame)["result"]
+        assert a.finish() == 0
+
+
+def lanes_of(a, **arguments):
+    return a.call("gpuAgent/lanes", **arguments)
+
+
+def test_lanes_of_a_wave():
+    with planted_wave() as (s, planted), Between(s) as between, Adapter(between.path) as a:
+        a.start(pid=s.app.pid)
+        a.pause()
+        frame = a.frame()
+        before = click(a, frame["id"])
+        between.look = asked = Counted()
+        got = lanes_of(a, threadId=1)
+        assert (got["threadId"], got["wave"], got["lane"], len(got["lanes"])) == (1, "0:0:0", 0, 64) and not asked.take(), got
+        assert [x["lane"] for x in got["lanes"] if x["shown"]] == [0] and all(x["active"] for x in got["lanes"])
+        assert got["lanes"][9]["workItem"] == [9, 0, 0] and got["lanes"][9]["pc"] == frame["instructionPointerReference"]
+        assert not a.has_event("invalidated")
+        assert lanes_of(a, threadId=1, lane=37)["lane"] == 37 and a.event("invalidated")
+        told = s.rpc.call("wave.variables", session=planted.session, wave=planting.WAVE, lane=37)["variables"]
+        asked.take()
+        shown = click(a, frame["id"])
+        assert asked.take() == ["wave.variables"] and click(a, frame["id"]) == shown and not asked.take()
+        check_rows(shown["Arguments"], [v for v in told if v["scope"] == "argument"])
+        assert shown["Arguments"] != before["Arguments"]
+        assert {v["name"]: v["value"] for v in shown["Wave"]}["lane"] == "37"
+        assert "shown" in a.values("Lanes")["lane 37"] and "shown" not in a.values("Lanes")["lane 36"]
+        number = next(v for v in shown["Arguments"] if v["type"] == "int")
+        assert evaluate(a, number["name"], frameId=frame["id"])["result"] == number["value"]
+        # What was shown for another lane is kept.
+        asked.take()
+        a.call("gpuAgent/focus", threadId=1, lane=0)
+        a.event("invalidated")
+        assert click(a, frame["id"])["Arguments"] == before["Arguments"] and asked.take() == ["wave.variables"]
+        for bad in (64, -1, "x", [1]):
+            assert "lane" in a.error("gpuAgent/lanes", threadId=1, lane=bad), bad
+        assert "no thread" in a.error("gpuAgent/lanes", threadId=9)
+        assert a.finish() == 0
+
+
+def test_a_lane_that_is_elsewhere():
+    """Its frames are those of its own place; callers are known of one lane only."""
+    with cuda() as s, Adapter(s.socket) as a:
+        spin = next(f for m in s.state()["modules"] for f in m["functions"] if f["name"] == "spin")
+        base = int(spin["address"], 16)
+        s.control("warp 0 1 2 active=0xffffffff pc=0x150 apart=16")
+        s.control("stack 0 1 2 0xffffffff 0x260")
+        a.start(pid=s.app.pid)
+        a.pause()
+        thread = next(t["id"] for t in a.call("threads")["threads"]
+                      if int(a.frame(t["id"])["instructionPointerReference"], 16) == base + 0x150)
+        stack = a.call("stackTrace", threadId=thread)
+        assert stack["totalFrames"] > 1, stack
+        got = lanes_of(a, threadId=thread)
+        assert [int(x["pc"], 16) for x in got["lanes"]] == [base + 0x150 + 16 * n for n in range(32)] and got["lane"] == 0, got
+        a.call("gpuAgent/focus", threadId=thread, lane=20)
+        moved = a.call("stackTrace", threadId=thread)
+        place, = s.rpc.call("code.locate", session=s.attach(), addresses=[hex(base + 0x150 + 16 * 20)])["places"]
+        assert [(f["name"].partition("(")[0], f["line"]) for f in moved["stackFrames"]] == \
+            [(f["function"].partition("(")[0], f["line"]) for f in place["frames"]], (moved, place)
+        assert {f["instructionPointerReference"] for f in moved["stackFrames"]} == {hex(base + 0x150 + 16 * 20)}, moved
+        assert click(a, moved["stackFrames"][0]["id"])["Wave"][1]["value"] == "20"
+        a.call("gpuAgent/focus", threadId=thread, lane=0)
+        assert a.call("stackTrace", threadId=thread) == stack
+        assert a.finish() == 0
+
+
+def test_a_core_shows_what_the_process_showed():
+    with cuda() as s:
+        s.control("warp 0 1 2 pc=0x150")
+        with Adapter(s.socket) as a:
+            a.start(pid=s.app.pid)
+            a.pause()
+            live = [click(a, a.frame(t["id"])["id"]) for t in a.call("threads")["threads"]]
+            a.finish()
+        core = pathlib.Path(s.directory) / "core"
+        run = s.ctl("dump", s.app.pid, LONG_STOP, "-o", core)
+        assert run.returncode == 0, run
+        with Adapter(NO_AGENT) as a:
+            a.start(coreFile=str(core))
+            a.event("stopped")
+            dead = [click(a, a.frame(t["id"])["id"]) for t in a.call("threads")["threads"]]
+            lanes_of(a, threadId=1, lane=3)
+            assert a.values("Wave")["lane"] == "3"
+            a.finish()
+    for was, now in zip(live, dead):
+        for scope in KINDS:
+            assert was.get(scope) == now.get(scope), (was, now)
+    assert len(live) == len(dead) == 2 and any("Arguments" in x for x in live), live
