@@ -81,6 +81,7 @@ struct dap_thread {
 	uint32_t lane;		   /**< Its lane that is shown; DAP_LANE_ANY: the agent chooses. */
 	uint64_t pc;		   /**< The pc of that wave, or of that lane. */
 	const struct rpc_group *place; /**< The group of that wave, whose frames are shown. */
+	uint32_t twice; /**< So often more its groups count waves of which each has a part. */
 	size_t n_callers;	       /**< How many of its callers are those of that lane. */
 	/** The same as they were before another lane was chosen. */
 	const struct rpc_group *base;
@@ -127,6 +128,7 @@ enum dap_scope {
 /** What is in a value. */
 enum dap_node_kind {
 	DAP_NODE_MEMBERS, /**< Its members, or elements if its type is an array. */
+	DAP_NODE_TARGET,  /**< What it points to. */
 	DAP_NODE_LANES,	  /**< What it is in other lanes. */
 };
 
@@ -637,6 +639,17 @@ int dap_waves_get(struct dap *d, uint32_t thread, const struct rpc_wave_select *
 		  struct dap_waves *ret, struct agent_err *err);
 /** Release a page. */
 void dap_waves_free(struct dap_waves *w);
+/**
+ * Choose the groups that have parts of the same waves, maybe, and are one thread.
+ * @param ret  The list to ask for, to count their waves.  @return false if there are none.
+ */
+bool dap_snapshot_apart(struct dap_snapshot *s, struct rpc_wave_select *ret);
+/**
+ * Count waves once that are at several places of their thread.
+ * @param listed  Has those waves; NULL, or not all of them: there may be more of them than counted.
+ */
+void dap_snapshot_count(struct dap_snapshot *s, const struct rpc_wave_select *which,
+			const struct rpc_gpu_snapshot_result *listed);
 
 /* custom.c */
 

@@ -94,7 +94,7 @@ int dap_lane_choose(struct dap *d, struct dap_thread *t, uint32_t lane, struct a
 	const struct rpc_work_item *item;
 	const struct rpc_group *place = t->base;
 	uint64_t pc = t->base_pc;
-	bool speaks;
+	bool speaks, is_base;
 
 	of.thread = (uint32_t)(t - d->snap->threads);
 	r = dap_registers_shared(d, &of, err);
@@ -104,8 +104,8 @@ int dap_lane_choose(struct dap *d, struct dap_thread *t, uint32_t lane, struct a
 		return dap_invalid(err, "lane: the wave has only %u lanes", r->wave.width);
 	item = dap_work_item(r, lane);
 	speaks = lane == speaker(r);
-	if (lane != t->base_lane && !(speaks && t->base_lane == DAP_LANE_ANY) && item && item->has_pc &&
-	    item->pc != pc) {
+	is_base = lane == t->base_lane || (speaks && t->base_lane == DAP_LANE_ANY);
+	if (!is_base && item && item->has_pc && item->pc != pc) {
 		pc = item->pc;
 		place = locate(d, t->base, pc, err);
 		if (!place)
@@ -113,8 +113,9 @@ int dap_lane_choose(struct dap *d, struct dap_thread *t, uint32_t lane, struct a
 	}
 	t->place = place;
 	t->pc = pc;
-	t->lane = lane;
-	t->n_callers = place == t->base && (speaks || lane == t->base_lane) ? place->n_callers : 0;
+	/* What was told of the lane that the agent chooses is told of that. */
+	t->lane = is_base ? t->base_lane : lane;
+	t->n_callers = is_base || (speaks && place == t->base) ? place->n_callers : 0;
 	d->focus = of.thread;
 	return 0;
 }

@@ -232,8 +232,8 @@ int dap_need_control(struct dap *d, struct agent_err *err)
 
 /* ------------------------------------------------------------------ looking ------------------ */
 
-int dap_session_ask(struct dap *d, const struct rpc_wave_select *select, struct dap_snapshot **ret,
-		    struct agent_err *err)
+static int ask(struct dap *d, const struct rpc_wave_select *select, struct dap_snapshot **ret,
+	       struct agent_err *err)
 {
 	struct rpc_gpu_snapshot_params p = { .session = d->session,
 					     .has_waves = select, .waves = select,
@@ -256,6 +256,23 @@ int dap_session_ask(struct dap *d, const struct rpc_wave_select *select, struct 
 	else
 		dap_snapshot_free(s);
 	return r;
+}
+
+/* Waves may be at several places of a kernel: which those are is asked for, if that matters. */
+int dap_session_ask(struct dap *d, const struct rpc_wave_select *select, struct dap_snapshot **ret,
+		    struct agent_err *err)
+{
+	struct rpc_wave_select which;
+	struct dap_snapshot *listed = NULL;
+	struct agent_err ignored;
+	int r = ask(d, select, ret, err);
+
+	if (r < 0 || !d->by_kernel || !dap_snapshot_apart(*ret, &which))
+		return r;
+	(void)ask(d, &which, &listed, &ignored);
+	dap_snapshot_count(*ret, &which, listed ? &listed->doc : NULL);
+	dap_snapshot_free(listed);
+	return 0;
 }
 
 /*

@@ -11,6 +11,7 @@
 
 /* Most rows that an editor is told of at once: its numbers have 31 bits. */
 #define ROWS_MAX ((uint64_t)INT32_MAX)
+#define NAME_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789"
 /* Most different values of lanes in one line. */
 #define LANES_IN_LINE 4u
 
@@ -92,11 +93,24 @@ static const char *address_at(struct rpc_arena *a, const char *text)
  */
 static const char *memory_of(struct rpc_arena *a, const struct dap_value *v)
 {
+	/* Generic addresses are those of the process, but for two windows that nothing is mapped in. */
+	static const char *const spaces[] = { "global ", "generic " };
+
 	if (ends_with(v->type, '*') && v->state == RPC_VALUE_STATE_OK && v->value)
 		return address_at(a, v->value);
-	if (v->location && str_starts_with(v->location, "global "))
-		return address_at(a, v->location + strlen("global "));
+	for (size_t i = 0; v->location && i < ARRAY_SIZE(spaces); i++)
+		if (str_starts_with(v->location, spaces[i]))
+			return address_at(a, v->location + strlen(spaces[i]));
 	return NULL;
+}
+
+/* Whether a value leads somewhere; what is there is read when somebody opens it. */
+static bool is_pointer(const struct dap_value *v)
+{
+	const char *end = ends_with(v->type, '*') ? strrchr(v->type, '*') : NULL;
+
+	return end && v->state == RPC_VALUE_STATE_OK && v->value && strcmp(v->value, "0x0") &&
+	       !(end - v->type >= 5 && str_starts_with(end - 5, "void "));
 }
 
 struct dap_row dap_value_row(struct dap *d, const struct dap_ref *of, const struct dap_value *v)
@@ -109,8 +123,13 @@ struct dap_row dap_value_row(struct dap *d, const struct dap_ref *of, const stru
 			       .memory = memory_of(a, v), .evaluate = v->expression,
 			       .read_only = true };
 
-	if (!n || !v->expression)
+	if (!v->expression)
 		return row;
+	if (!n) {
+		if (is_pointer(v))
+			row.ref = dap_node_ref(d, of, DAP_NODE_TARGET, v->expression, 0);
+		return row;
+	}
 	row.ref = dap_node_ref(d, of, DAP_NODE_MEMBERS, v->expression, 0);
 	if (row.ref && ends_with(v->type, ']'))
 		row.n_indexed = n;
@@ -219,13 +238,15 @@ int dap_open_variables(struct dap_page *p, const struct dap_ref *ref, struct age
 
 /* ------------------------------------------------------------------ members ------------------ */
 
-/* Append members from one on, as many as are wanted and told. */
+/* Append members from one on, as many as are wanted and told; without any, what has none. */
 static int open_members(struct dap_page *p, const struct dap_ref *of, const struct dap_node *node,
 			struct agent_err *err)
 {
 	struct dap_expression e = { .text = node->text };
 	const struct rpc_wave_evaluate_result *r;
 	uint64_t first = node->first + p->start, end;
+	struct dap_value whole;
+	struct dap_row row;
 
 	/* Nothing is behind these numbers. */
 	if (first > UINT32_MAX)
@@ -235,11 +256,18 @@ static int open_members(struct dap_page *p, const struct dap_ref *of, const stru
 	r = dap_frame_value(p->d, of, &e, err);
 	if (!r)
 		return -EIO;
+	if (!r->members) {
+		whole = dap_value_of(r, node->text);
+		whole.name = node->text;
+		row = dap_value_row(p->d, of, &whole);
+		dap_put_row(p, &row);
+		return 0;
+	}
 	p->at = p->start;
 	for (size_t i = 0; i < r->n_list; i++) {
 		const struct dap_value v = value_of_member(&r->list[i]);
-		struct dap_row row = dap_value_row(p->d, of, &v);
 
+		row = dap_value_row(p->d, of, &v);
 		dap_put_row(p, &row);
 	}
 	/* An editor that asks for a page knows how many there are. */
@@ -253,6 +281,28 @@ static int open_members(struct dap_page *p, const struct dap_ref *of, const stru
 						  0,
 		 r->n_list || !r->n_missing ? NULL : r->missing[0]);
 	return 0;
+}
+
+/* The expression for what one points to; a format stays behind. */
+static const char *target_text(struct rpc_arena *a, const char *text)
+{
+	size_t n = strlen(text), end = n;
+	const char *format = strrchr(text, ',');
+
+	if (format && strspn(format + 1, " ") + 2 == strlen(format) && strchr("xdfc", text[n - 1]))
+		end = (size_t)(format - text);
+	if (end == n && strspn(text, NAME_LETTERS) == n)
+		return rpc_arena_printf(a, "*%s", text);
+	return rpc_arena_printf(a, "*(%.*s)%s", (int)end, text, text + end);
+}
+
+static int open_target(struct dap_page *p, const struct dap_ref *of, const struct dap_node *node,
+		       struct agent_err *err)
+{
+	struct dap_node target = *node;
+
+	target.text = (char *)target_text(&p->d->arena, node->text);
+	return target.text ? open_members(p, of, &target, err) : agent_err_no_memory(err, NULL);
 }
 
 /* ------------------------------------------------------------------ lanes -------------------- */
@@ -331,6 +381,12 @@ int dap_open_value(struct dap_page *p, const struct dap_ref *ref, struct agent_e
 				    .index = node.frame, .lane = ref->lane, .refs = ref->refs,
 				    .snap = ref->snap };
 
-	return node.kind == DAP_NODE_LANES ? open_lanes(p, &of, &node, err) :
-					     open_members(p, &of, &node, err);
+	switch (node.kind) {
+	case DAP_NODE_LANES:
+		return open_lanes(p, &of, &node, err);
+	case DAP_NODE_TARGET:
+		return open_target(p, &of, &node, err);
+	default:
+		return open_members(p, &of, &node, err);
+	}
 }

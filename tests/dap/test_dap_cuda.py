@@ -40,7 +40,8 @@ def test_warps_as_groups():
         s.control("warp 0 2 0 pc=0x10 active=0xff")
         a.start(pid=s.app.pid, maxStopMs=STOP_MS)
         threads = a.call("threads")["threads"]
-        assert len(threads) == 3 and threads[0]["name"].startswith("GPU 0: 22 x spin spin.cu:15"), threads
+        # One warp is there with the lanes that wait, and at line 19 with the others.
+        assert len(threads) == 3 and threads[0]["name"].startswith("GPU 0: 23 x spin spin.cu:15"), threads
         inlined = next(t["id"] for t in threads if a.call("stackTrace", threadId=t["id"])["totalFrames"] == 2)
         frames = a.call("stackTrace", threadId=inlined)["stackFrames"]
         assert [f["name"] for f in frames] == ["weigh(float)", "spin(arg0=0x0, arg1=0x0)"], frames
@@ -195,3 +196,69 @@ def test_no_watch_points():
         assert info["dataId"] is None and "no watch points" in info["description"], info
         assert a.error("setDataBreakpoints", breakpoints=[{"dataId": "0x7f1000000000/64"}])
         assert a.call("setDataBreakpoints", breakpoints=[]) == {"breakpoints": []}
+
+
+def threads_of(a):
+    return {t["id"]: t["name"] for t in a.call("threads")["threads"]}
+
+
+def apart():
+    return CudaScene(release="12.4", sim="devices 1 sms=3 warps=8")
+
+
+def plant_apart(s):
+    """Eight warps at two lines of a kernel, and two at as many as 32 addresses; the others are whole."""
+    for warp in range(8):
+        s.control(f"warp 0 1 {warp} pc=0x10 idle=0xc0 active=0xff")
+    for warp in range(2):
+        s.control(f"warp 0 2 {warp} pc=0x10 apart=16")
+
+
+def test_parts_of_warps_are_threads():
+    """A group is one thread, with the lane that is there; any of its waves is found by its part."""
+    with apart() as s, Adapter(s.socket) as a:
+        plant_apart(s)
+        base = int(function(s, "spin")["address"], 16)
+        a.start(pid=s.app.pid, maxStopMs=STOP_MS)
+        a.pause()
+        groups = {x["threadId"]: x["group"] for x in a.call("gpuAgent/groups")["groups"]}
+        waiting = next(t for t, g in groups.items() if g.get("parts") == g["waves"] and g["waves"] >= 8)
+        got = a.call("gpuAgent/lanes", threadId=waiting)
+        assert got["lane"] == groups[waiting]["lane"] == next(x["lane"] for x in got["lanes"] if x["shown"]), got
+        for thread, g in groups.items():
+            frame = a.frame(thread)
+            assert frame["instructionPointerReference"] == g["pc"], (frame, g)
+            shown = a.values("Wave", thread)
+            if "lane" in g:
+                assert shown["lane"] == str(g["lane"]), (shown, g)
+            waves = a.call("gpuAgent/waves", threadId=thread)
+            assert waves["total"] == len(waves["waves"]) == g["waves"], (waves, g)
+            for wave in waves["waves"]:
+                a.call("gpuAgent/focus", threadId=thread, wave=wave["ref"])
+                here = int(a.frame(thread)["instructionPointerReference"], 16)
+                lane = a.call("gpuAgent/lanes", threadId=thread)
+                at = next(int(x["pc"], 16) for x in lane["lanes"] if x["shown"])
+                assert here == at and a.frame(thread)["line"] == frame["line"], (hex(here - base), hex(at - base), g)
+        assert a.finish() == 0
+        runs_on(s)
+
+
+def test_a_kernel_counts_a_warp_once():
+    """groupBy kernel: not once for each place where it has lanes, nor its lanes for each of these."""
+    with apart() as s, Adapter(s.socket) as a:
+        plant_apart(s)
+        a.start(pid=s.app.pid, maxStopMs=STOP_MS, groupBy="kernel")
+        for paused in (False, True):
+            if paused:
+                a.pause()
+            names = threads_of(a)
+            assert len(names) == 1 and names[1].startswith("24 x spin"), names
+            statistics = a.values("Group statistics")
+            assert statistics["waves"] == "24" and statistics["lanes active"].startswith("32 min") and \
+                statistics["lanes active"].endswith("32 max"), statistics
+            page = a.call("gpuAgent/waves", threadId=1, start=20, count=2)
+            assert page["total"] == 24 and len(page["waves"]) == 2, page
+            whole = a.call("gpuAgent/waves", threadId=1)
+            assert whole["total"] == len(whole["waves"]) == 24
+        assert a.finish() == 0
+        runs_on(s)

@@ -7,8 +7,11 @@ Code for AMD is compiled here, with private memory that is planted; that for NVI
 import contextlib
 import os
 import pathlib
+import shutil
+import subprocess
 import sys
 import tempfile
+from unittest import SkipTest
 
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
@@ -47,6 +50,61 @@ def planted_wave():
             yield s, wave
 
 
+SHAPES = """
+struct point { int x, y; };
+struct shape { struct point corner[2]; float weight; short kind; };
+kernel void draw(global int *out, int n)
+{
+    struct shape shape;
+    short many[1200];
+    global int *inside;
+    void *nowhere;
+    if (n) {
+        long n = 7;
+        out[1] = n;
+    }
+    out[0] = shape.corner[1].y + many[7] + *inside + (nowhere != 0);
+}
+"""
+
+
+class Shapes(planting.Planted):
+    """A wave of draw(), whose pointer `inside` leads to memory of the process in lane 0."""
+
+    def __init__(self, s, path):
+        super().__init__(s, path)
+        queue = s.rpc.call("gpu.queues", session=self.session)["queues"][0]
+        base = int(queue["save_area"], 16) + queue["save_area_bytes"] - (1 << 20)
+        self.plant(self.file.body(self.file.functions()[0]))
+        told = s.rpc.call("wave.variables", session=self.session, wave=planting.WAVE)["variables"]
+        at = next(int(v["location"].split()[1], 16) for v in told if v["name"] == "inside")
+        self.target = self.bias
+        with open(f"/proc/{s.app.pid}/mem", "r+b", buffering=0) as mem:
+            for half in range(2):
+                mem.seek(base + (at // 4 + half) * planting.LANES * 4)
+                mem.write((self.target >> 32 * half & 0xffffffff).to_bytes(4, "little"))
+
+
+def compiled(source):
+    for program in ("clang", "ld.lld", "llvm-dwarfdump"):
+        if not shutil.which(program):
+            raise SkipTest(f"{program} is needed")
+    code = source.with_suffix(".co")
+    subprocess.run(["clang", "-x", "cl", "-target", "amdgcn-amd-amdhsa", "-nogpulib", "-O0", "-g", "-w", "-mcpu=gfx90a",
+                    "-mcode-object-version=4", source, "-o", code], check=True, timeout=120)
+    return code
+
+
+@contextlib.contextmanager
+def shapes():
+    with tempfile.TemporaryDirectory() as directory:
+        source = pathlib.Path(directory) / "shapes.cl"
+        source.write_text(SHAPES)
+        path = compiled(source)
+        with Scene(app=f"runtime ttmp; load {path}; queues 1; spin", gpus="gfx90a") as s:
+            yield s, Shapes(s, path)
+
+
 def cuda(**kwargs):
     app = f"init; context 0; module {DEBUG}; gpu launch spin grid=8 block=128; listen"
     return CudaScene(release="12.4", sim="devices 1 sms=2 warps=8", app=app, **kwargs)
@@ -69,6 +127,10 @@ def click(a, frame):
     return {name: a.variables(scopes[name]) for name in ("Wave", *KINDS) if name in scopes}
 
 
+def values(rows):
+    return [(row["name"], row["value"]) for row in rows]
+
+
 def evaluate(a, text, context="watch", **more):
     return a.call("evaluate", expression=text, context=context, **more)
 
@@ -80,10 +142,86 @@ def check_rows(rows, variables):
         assert row["name"].removesuffix(" (outer block)") == v["name"] and row["value"] == in_words(v), (row, v)
         assert row.get("type", "") == v["type"] and row.get("evaluateName") == v.get("expression"), (row, v)
         assert row["presentationHint"] == {"attributes": ["readOnly"]}, row
-        is_open = v.get("members", 0) and "expression" in v
+        leads = v["type"].endswith("*") and not v["type"].endswith("void *") and v["state"] == "ok" and v["value"] != "0x0"
+        is_open = (v.get("members", 0) or leads) and "expression" in v
         assert bool(row["variablesReference"]) == bool(is_open), (row, v)
-        if is_open:
+        if is_open and not leads:
             assert row.get("indexedVariables" if v["type"].endswith("]") else "namedVariables") == v["members"], (row, v)
+
+
+def opened(a, row, **page):
+    return {x["name"]: x for x in a.variables(row["variablesReference"], **page)}
+
+
+def test_what_is_in_a_value():
+    """Structures, arrays and pointers open as far as somebody looks, each level with one question."""
+    with shapes() as (s, planted), Between(s) as between, Adapter(between.path) as a:
+        a.start(pid=s.app.pid)
+        a.pause()
+        rows = {row["name"]: row for row in click(a, a.frame()["id"])["Locals"]}
+        between.look = asked = Counted()
+        shape = opened(a, rows["shape"])
+        assert asked.take() == ["wave.evaluate"] and list(shape) == ["corner", "weight", "kind"], shape
+        corner = opened(a, shape["corner"])
+        assert list(corner) == ["[0]", "[1]"] and corner["[1]"]["evaluateName"] == "shape.corner[1]", corner
+        y = opened(a, corner["[1]"])["y"]
+        assert asked.take() == ["wave.evaluate"] * 2
+        told = s.rpc.call("wave.evaluate", session=planted.session, wave=planting.WAVE, expression="shape.corner[1].y")
+        assert (y["value"], y["type"], y["evaluateName"]) == (told["value"], "int", "shape.corner[1].y") and not y["variablesReference"], y
+        assert opened(a, rows["shape"]) == shape and opened(a, shape["corner"]) == corner and not asked.take()
+        # A pointer leads to what is there, and what leads nowhere is not opened.
+        assert rows["inside"]["memoryReference"] == hex(planted.target), rows["inside"]
+        target, = opened(a, rows["inside"]).values()
+        assert target["name"] == target["evaluateName"] == "*inside" and target["memoryReference"] == hex(planted.target), target
+        first = s.rpc.call("wave.evaluate", session=planted.session, wave=planting.WAVE, expression="*inside")
+        assert target["value"] == first["value"] and not rows["nowhere"]["variablesReference"], target
+        # So do results.
+        for text, name in (("shape", "corner"), ("shape.corner, x", "[0]"), ("*inside @ 3", "[2]"), ("inside, x", "*(inside), x")):
+            got = evaluate(a, text)
+            assert name in opened(a, got), (text, got)
+        assert opened(a, evaluate(a, "inside, x"))["*(inside), x"]["value"] == hex(int(first["value"]) % (1 << 32))
+        assert "out of date" in a.error("variables", variablesReference=10 ** 9)
+        assert a.finish() == 0
+
+
+def test_a_long_array_comes_a_page_at_a_time():
+    with shapes() as (s, planted), Between(s) as between, Adapter(between.path) as a:
+        a.start(pid=s.app.pid)
+        a.pause()
+        many = next(row for row in click(a, a.frame()["id"])["Locals"] if row["name"] == "many")
+        assert many["indexedVariables"] == 1200 and "namedVariables" not in many, many
+        between.look = asked = Counted()
+        for start, count in ((0, 100), (700, 100), (1150, 50)):
+            page = a.variables(many["variablesReference"], start=start, count=count, filter="indexed")
+            assert [x["name"] for x in page] == [f"[{i}]" for i in range(start, start + count)], page
+            assert asked.take() == ["wave.evaluate"]
+        last = a.variables(many["variablesReference"], start=1190, count=100)
+        assert [x["name"] for x in last] == [f"[{i}]" for i in range(1190, 1200)], last
+        assert a.variables(many["variablesReference"], start=1200, count=10) == []
+        # An editor that knows no pages is told that there is more, and can open that.
+        *rows, more = a.variables(many["variablesReference"])
+        assert [x["name"] for x in rows] == [f"[{i}]" for i in range(len(rows))] and len(rows) == 1000
+        assert (more["name"], more["value"]) == ("(more)", "200 more"), more
+        rest = a.variables(more["variablesReference"])
+        assert [x["name"] for x in rest] == [f"[{i}]" for i in range(1000, 1200)]
+        assert last == rest[190:]
+        assert a.finish() == 0
+
+
+def test_names_of_inner_blocks():
+    with shapes() as (s, planted), Adapter(s.socket) as a:
+        inner = next(at for at in range(*planted.file.ranges(planted.file.functions()[0])[0], 4)
+                     if len([v for scope in planted.file.levels(at)[0] for v in scope.children
+                             if '"n"' in v.attributes.get("DW_AT_name", "")]) == 2)
+        planted.plant(inner)
+        a.start(pid=s.app.pid)
+        a.pause()
+        scopes = click(a, a.frame()["id"])
+        own, = [x for x in scopes["Locals"] if x["name"] == "n"]
+        hidden, = [x for x in scopes["Arguments"] if x["name"] == "n"]
+        assert own["evaluateName"] == "n" and "evaluateName" not in hidden and hidden["value"] != own["value"], (own, hidden)
+        assert evaluate(a, "n")["result"] == own["value"]
+        assert a.finish() == 0
 
 
 def test_scopes_have_what_the_agent_tells():
@@ -131,7 +269,7 @@ def test_a_click_is_one_question():
         a.pause()
         frame = a.frame()["id"]
         asked.take()
-        assert click(a, frame)["Arguments"] == first["Arguments"]
+        assert values(click(a, frame)["Arguments"]) == values(first["Arguments"])
         assert asked.take() == ["wave.registers", "wave.variables"]
         assert a.finish() == 0
 
@@ -235,7 +373,7 @@ def test_lanes_of_a_wave():
         asked.take()
         a.call("gpuAgent/focus", threadId=1, lane=0)
         a.event("invalidated")
-        assert click(a, frame["id"])["Arguments"] == before["Arguments"] and asked.take() == ["wave.variables"]
+        assert click(a, frame["id"])["Arguments"] == before["Arguments"] and not asked.take()
         for bad in (64, -1, "x", [1]):
             assert "lane" in a.error("gpuAgent/lanes", threadId=1, lane=bad), bad
         assert "no thread" in a.error("gpuAgent/lanes", threadId=9)
