@@ -916,7 +916,7 @@ void values_evaluate(const struct values_scene *scene, struct values_operations 
 				.llvm = scene->is_marked };
 
 	ret->first = ret->n = ret->used = 0;
-	ret->uses_frame = ret->uses_lane = false;
+	ret->uses_frame = false;
 	if (!x.size) {
 		values_place_set_hole(ret, VALUES_OPTIMISED_OUT, NULL);
 		return;

@@ -89,15 +89,25 @@ int values_frame_register(const struct values_frame *f, enum values_file file, u
 	return f->machine->read_register(f->machine->context, f->lane, file, number, ret);
 }
 
-void values_frame_unwind(struct values_frame *f, const struct call_frame_table *t)
+static void find_cfa(struct values_frame *f)
 {
 	uint32_t base;
 
-	f->has_cfa = false;
+	f->has_cfa = f->has_row && f->row.has_cfa &&
+		     values_frame_register(f, VALUES_FILE_REGISTER, f->row.cfa_register, &base) == 0;
+	if (f->has_cfa)
+		f->cfa = (uint32_t)(base + (uint64_t)f->row.cfa_offset);
+}
+
+void values_frame_unwind(struct values_frame *f, const struct call_frame_table *t)
+{
 	f->has_row = call_frame_find(t, values_frame_lookup(f), &f->row) == 0;
-	if (!f->has_row || !f->row.has_cfa ||
-	    values_frame_register(f, VALUES_FILE_REGISTER, f->row.cfa_register, &base) < 0)
-		return;
-	f->cfa = (uint32_t)(base + (uint64_t)f->row.cfa_offset);
-	f->has_cfa = true;
+	find_cfa(f);
+}
+
+void values_frame_move(struct values_frame *f, uint32_t lane)
+{
+	f->lane = lane;
+	f->callee = NULL;
+	find_cfa(f);
 }

@@ -43,6 +43,8 @@ uint64_t values_frame_lookup(const struct values_frame *f);
  * @param t  NULL: nothing is known of call frames.
  */
 void values_frame_unwind(struct values_frame *f, const struct call_frame_table *t);
+/** Make it the frame of another lane at the same address, which was called by nobody known. */
+void values_frame_move(struct values_frame *f, uint32_t lane);
 /**
  * Read a register as the frame's function has it.
  * @return 0, -ENODATA (its callee did not save it), -ENXIO (nothing is known), or what the machine

@@ -370,6 +370,35 @@ void values_place_read(const struct values_place *p, const struct values_frame *
 		ret->state = VALUES_PARTIAL;
 }
 
+/* ------------------------------------------------------------------ several lanes ------------ */
+
+static bool is_shared(const struct values_piece *a, const struct values_piece *b, bool generic)
+{
+	if (a->kind != b->kind || a->bits != b->bits || a->offset != b->offset)
+		return false;
+	switch (a->kind) {
+	case VALUES_PIECE_HOLE:
+		return a->state == b->state && a->reason == b->reason;
+	case VALUES_PIECE_BYTES:
+		return a->bytes == b->bytes && a->n_bytes == b->n_bytes && a->number == b->number;
+	case VALUES_PIECE_MEMORY:
+		return a->space == b->space && a->number == b->number && a->space != VALUES_SPACE_PRIVATE &&
+		       (generic || a->space != VALUES_SPACE_GENERIC);
+	default:
+		return false;
+	}
+}
+
+bool values_place_is_shared(const struct values_place *a, const struct values_place *b, bool generic)
+{
+	if (a->n != b->n || a->rows != b->rows)
+		return false;
+	for (size_t i = 0; i < a->n; i++)
+		if (!is_shared(&a->pieces[a->first + i], &b->pieces[b->first + i], generic))
+			return false;
+	return true;
+}
+
 /* ------------------------------------------------------------------ text --------------------- */
 
 static void print_part(const struct register_map_part *p, struct out *o)

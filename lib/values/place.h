@@ -58,7 +58,6 @@ struct values_piece {
 struct values_place {
 	size_t first, n, used;
 	bool uses_frame; /**< Some piece lies in the function's stack frame. */
-	bool uses_lane;	 /**< Some piece is the lane's own. */
 	bool rows;	 /**< AMD's dialect: a vector register is that of all lanes. */
 	struct values_piece pieces[VALUES_PIECES_MAX];
 };
@@ -80,6 +79,12 @@ struct values_bytes {
  */
 void values_place_read(const struct values_place *p, const struct values_frame *f, size_t size,
 		       uint8_t *data, uint8_t *known, struct values_bytes *ret);
+/**
+ * Are the same bytes behind both, whatever lanes they were found for?  False where that is not certain, as of
+ * registers and memory that each lane has its own of.
+ * @param generic  Generic addresses mean the same in all lanes.
+ */
+bool values_place_is_shared(const struct values_place *a, const struct values_place *b, bool generic);
 /** Append the place as text: `R6:R7`, `v2`, `private 0x40`, `constant`. */
 void values_place_print(const struct values_place *p, const struct values_frame *f, struct out *o);
 

@@ -11,12 +11,12 @@
 #include "base/vec.h"
 #include "symbols/debug_info.h"
 #include "values/constant_bank.h"
-#include "values/evaluate.h"
 #include "values/location_list.h"
 
 #define CHAIN_MAX     256u
 #define CHILDREN_MAX  200000u /* DIEs that are passed for one address. */
 #define VARIABLES_MAX 4096u
+#define CLASS_CONSTANT 4u /* Of DW_AT_address_class, by NVIDIA's cudadebugger.h. */
 /* DW_AT_address_class is standard; this is LLVM's, in two reviews. */
 #define AT_LLVM_AUGMENTATION	 0x3e09
 #define AT_LLVM_AUGMENTATION_NEW 0x3f09
@@ -278,6 +278,7 @@ int values_scope_find(struct values_image *i, uint64_t lookup, unsigned inlined,
 	n = pick_level(chain, n, inlined, &first);
 	if (!n)
 		return -ENOENT;
+	ret->die = chain[first].die;
 	r = add_scope(&g, chain[first].die, 0, true);
 	for (size_t k = n; k-- && !r;)
 		r = add_scope(&g, chain[first + k].die, (unsigned)k, false);
@@ -426,10 +427,8 @@ static int find_in_list(struct values_image *i, const struct unit *u, Dwarf_Attr
 }
 
 /* A constant instead of a place. */
-static bool find_constant(struct values_image *i, const struct values_variable *v,
-			  struct values_place *ret)
+static bool find_constant(struct values_image *i, const struct values_variable *v, struct values_piece *p)
 {
-	struct values_piece *p = &ret->pieces[0];
 	Dwarf_Die die = v->die;
 	struct values_operations x;
 	Dwarf_Attribute a;
@@ -438,7 +437,8 @@ static bool find_constant(struct values_image *i, const struct values_variable *
 
 	if (!dwarf_attr_integrate(&die, DW_AT_const_value, &a))
 		return false;
-	values_place_set_hole(ret, VALUES_UNAVAILABLE, "its constant is of a form that is not known");
+	*p = (struct values_piece){ .kind = VALUES_PIECE_HOLE, .bits = VALUES_REST, .state = VALUES_UNAVAILABLE,
+				    .reason = "its constant is of a form that is not known" };
 	if (read_block(i, &a, &x)) {
 		p->bytes = x.data;
 		p->n_bytes = x.size;
@@ -473,42 +473,105 @@ static int find_expression(struct values_image *i, const struct unit *u, Dwarf_D
 	return read_block(i, &a, ret) ? 0 : find_in_list(i, u, &a, lookup, ret);
 }
 
-/* What debug information says of constant memory is no address. */
-static void correct_constant(struct values_image *i, Dwarf_Die *die, struct values_place *p)
+static void set_hole(struct values_locator *l, enum values_state state, const char *reason)
 {
-	const char *name = debug_info_string(i->d, die, DW_AT_MIPS_linkage_name);
-	struct values_piece *piece = &p->pieces[p->first];
-
-	if (!i->is_cuda || p->n != 1 || piece->kind != VALUES_PIECE_MEMORY || piece->space != VALUES_SPACE_CONSTANT)
-		return;
-	if (!name)
-		name = debug_info_string(i->d, die, DW_AT_name);
-	if (!name || values_constant_find(i->elf, name, &piece->number) < 0)
-		values_place_set_hole(p, VALUES_UNAVAILABLE, "no symbol tells where in constant memory it is");
+	l->is_fixed = true;
+	l->fixed = (struct values_piece){ .kind = VALUES_PIECE_HOLE, .bits = VALUES_REST, .state = state,
+					  .reason = reason };
 }
 
-static void evaluate(struct values_image *i, const struct values_scope *s,
-		     const struct values_variable *v, struct unit *u, struct values_operations x,
-		     const struct values_frame *f, struct values_place *ret)
+/* What debug information says of constant memory is no address. */
+static void fix_constant(struct values_locator *l, const struct values_variable *v)
 {
-	Dwarf_Die die = v->die, subprogram = s->subprogram;
-	struct type_finder types = { i, u->start };
-	struct values_scene scene = {
+	Dwarf_Die die = v->die;
+	const char *name = debug_info_string(l->image->d, &die, DW_AT_MIPS_linkage_name);
+	uint64_t address;
+
+	if (!name)
+		name = debug_info_string(l->image->d, &die, DW_AT_name);
+	if (!name || values_constant_find(l->image->elf, name, &address) < 0) {
+		set_hole(l, VALUES_UNAVAILABLE, "no symbol tells where in constant memory it is");
+		return;
+	}
+	l->is_fixed = true;
+	l->fixed = (struct values_piece){ .kind = VALUES_PIECE_MEMORY, .bits = VALUES_REST, .number = address,
+					  .space = VALUES_SPACE_CONSTANT };
+}
+
+/* Is it an address in constant memory (ptxConstStorage)? */
+static bool is_constant(const struct values_locator *l)
+{
+	return l->image->is_cuda && l->address_class == CLASS_CONSTANT && l->operations.size &&
+	       l->operations.data[0] == DW_OP_addr;
+}
+
+static void init_expression(struct values_locator *l, const struct values_variable *v, struct unit *u,
+			    const struct values_frame *f)
+{
+	Dwarf_Die die = v->die, subprogram = l->scope->subprogram;
+
+	l->unit = u->start;
+	l->addresses = u->addresses;
+	l->n_addresses = u->n_addresses;
+	l->is_marked = is_marked(u);
+	l->address_class = address_class(&die);
+	if (is_constant(l))
+		fix_constant(l, v);
+	if (find_expression(l->image, u, &subprogram, DW_AT_frame_base, values_frame_lookup(f), &l->frame_base) < 0)
+		l->frame_base = (struct values_operations){ NULL, 0 };
+}
+
+void values_locator_init(struct values_locator *l, struct values_image *i, const struct values_scope *s,
+			 const struct values_variable *v, const struct values_frame *f)
+{
+	Dwarf_Die die = v->die;
+	struct unit u;
+	int r;
+
+	*l = (struct values_locator){ .image = i, .scope = s };
+	l->is_fixed = find_constant(i, v, &l->fixed);
+	if (l->is_fixed)
+		return;
+	if (!find_unit(i, &die, &u)) {
+		set_hole(l, VALUES_UNAVAILABLE, "its debug information is broken");
+		return;
+	}
+	r = find_expression(i, &u, &die, DW_AT_location, values_frame_lookup(f), &l->operations);
+	if (r == -ENODATA)
+		set_hole(l, VALUES_OPTIMISED_OUT, NULL);
+	else if (r == -ENOENT)
+		set_hole(l, VALUES_UNAVAILABLE, "the compiler has it nowhere here");
+	else if (r < 0)
+		set_hole(l, VALUES_UNAVAILABLE, "its debug information is broken");
+	else if (f->callee && !f->is_cuda)
+		set_hole(l, VALUES_NOT_SAVED, "nothing tells where its caller's registers are");
+	else
+		init_expression(l, v, &u, f);
+}
+
+void values_locator_find(const struct values_locator *l, const struct values_frame *f, struct values_place *ret)
+{
+	struct type_finder types = { l->image, l->unit };
+	const struct values_scene scene = {
 		.frame = f,
-		.is_marked = is_marked(u),
-		.address_class = address_class(&die),
-		.addresses = u->addresses,
-		.n_addresses = u->n_addresses,
+		.frame_base = l->frame_base,
+		.is_marked = l->is_marked,
+		.address_class = l->address_class,
+		.addresses = l->addresses,
+		.n_addresses = l->n_addresses,
 		.find_type = find_base_type,
 		.context = &types,
 	};
 
-	if (find_expression(i, u, &subprogram, DW_AT_frame_base, values_frame_lookup(f),
-			    &scene.frame_base) < 0)
-		scene.frame_base = (struct values_operations){ NULL, 0 };
-	values_evaluate(&scene, x, ret);
-	correct_constant(i, &die, ret);
-	if (ret->uses_frame && f->pc < s->body && !f->callee)
+	ret->rows = ret->uses_frame = false;
+	if (l->is_fixed) {
+		ret->first = 0;
+		ret->n = ret->used = 1;
+		ret->pieces[0] = l->fixed;
+		return;
+	}
+	values_evaluate(&scene, l->operations, ret);
+	if (ret->uses_frame && f->pc < l->scope->body && !f->callee)
 		values_place_set_hole(ret, VALUES_PROLOGUE, NULL);
 }
 
@@ -516,28 +579,8 @@ void values_variable_find(struct values_image *i, const struct values_scope *s,
 			  const struct values_variable *v, const struct values_frame *f,
 			  struct values_place *ret)
 {
-	Dwarf_Die die = v->die;
-	struct values_operations x;
-	struct unit u;
-	int r;
+	struct values_locator l;
 
-	ret->rows = ret->uses_frame = ret->uses_lane = false;
-	if (find_constant(i, v, ret))
-		return;
-	if (!find_unit(i, &die, &u)) {
-		values_place_set_hole(ret, VALUES_UNAVAILABLE, "its debug information is broken");
-		return;
-	}
-	r = find_expression(i, &u, &die, DW_AT_location, values_frame_lookup(f), &x);
-	if (r == -ENODATA)
-		values_place_set_hole(ret, VALUES_OPTIMISED_OUT, NULL);
-	else if (r == -ENOENT)
-		values_place_set_hole(ret, VALUES_UNAVAILABLE, "the compiler has it nowhere here");
-	else if (r < 0)
-		values_place_set_hole(ret, VALUES_UNAVAILABLE, "its debug information is broken");
-	else if (f->callee && !f->is_cuda)
-		values_place_set_hole(ret, VALUES_NOT_SAVED,
-				      "nothing tells where its caller's registers are");
-	else
-		evaluate(i, s, v, &u, x, f, ret);
+	values_locator_init(&l, i, s, v, f);
+	values_locator_find(&l, f, ret);
 }

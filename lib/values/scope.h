@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "symbols/image.h"
+#include "values/evaluate.h"
 #include "values/frame.h"
 #include "values/place.h"
 
@@ -49,6 +50,7 @@ struct values_scope {
 	uint64_t low, high;   /**< Its code; addresses of the image. */
 	uint64_t body;	      /**< AMD: where its stack frame is set up; else @p low. */
 	Dwarf_Die subprogram; /**< It, with the frame base. */
+	Dwarf_Off die;	      /**< The function, which may be inlined. */
 	/** Arguments in order, then those of the innermost block first. */
 	struct values_variable *items;
 	size_t n, capacity;
@@ -74,7 +76,25 @@ void values_scope_deinit(struct values_scope *s);
  */
 void values_image_enter(struct values_image *i, const struct values_scope *s,
 			struct values_frame *f);
-/** Find where a variable is. */
+/** What is told of a variable's place at an address, whatever the lane. */
+struct values_locator {
+	struct values_image *image;
+	const struct values_scope *scope;
+	bool is_fixed; /**< The place is @p fixed, in all lanes. */
+	struct values_piece fixed;
+	struct values_operations operations, frame_base;
+	Dwarf_Off unit; /**< Of its header. */
+	const uint8_t *addresses;
+	size_t n_addresses;
+	uint64_t address_class;
+	bool is_marked;
+};
+/** Find out what is told of a variable's place, in a frame of any lane at the address. */
+void values_locator_init(struct values_locator *l, struct values_image *i, const struct values_scope *s,
+			 const struct values_variable *v, const struct values_frame *f);
+/** Find where the variable is in a frame at the address. */
+void values_locator_find(const struct values_locator *l, const struct values_frame *f, struct values_place *ret);
+/** The same in one step. */
 void values_variable_find(struct values_image *i, const struct values_scope *s,
 			  const struct values_variable *v, const struct values_frame *f,
 			  struct values_place *ret);

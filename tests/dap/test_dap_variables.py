@@ -46,7 +46,7 @@ def planted_wave():
         path = planting.compiled(directory, 3, 0)
         with Scene(app=f"runtime ttmp; load {path}; queues 1; spin", gpus="gfx90a") as s:
             wave = planting.Planted(s, path)
-            wave.plant(wave.file.body(wave.file.functions()[0]))
+            wave.plant(wave.file.body(wave.file.functions[0]))
             yield s, wave
 
 
@@ -75,7 +75,7 @@ class Shapes(planting.Planted):
         super().__init__(s, path)
         queue = s.rpc.call("gpu.queues", session=self.session)["queues"][0]
         base = int(queue["save_area"], 16) + queue["save_area_bytes"] - (1 << 20)
-        self.plant(self.file.body(self.file.functions()[0]))
+        self.plant(self.file.body(self.file.functions[0]))
         told = s.rpc.call("wave.variables", session=self.session, wave=planting.WAVE)["variables"]
         at = next(int(v["location"].split()[1], 16) for v in told if v["name"] == "inside")
         self.target = self.bias
@@ -210,7 +210,7 @@ def test_a_long_array_comes_a_page_at_a_time():
 
 def test_names_of_inner_blocks():
     with shapes() as (s, planted), Adapter(s.socket) as a:
-        inner = next(at for at in range(*planted.file.ranges(planted.file.functions()[0])[0], 4)
+        inner = next(at for at in range(*planted.file.ranges(planted.file.functions[0])[0], 4)
                      if len([v for scope in planted.file.levels(at)[0] for v in scope.children
                              if '"n"' in v.attributes.get("DW_AT_name", "")]) == 2)
         planted.plant(inner)

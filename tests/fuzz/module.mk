@@ -12,6 +12,7 @@ fuzz_config_deps := $(protocol_gen)
 $(eval $(call fuzz_target,proc_status,agentd,-lcap))
 $(eval $(call fuzz_target,cgroup,agentd))
 $(eval $(call fuzz_target,ipc,agentd))
+$(eval $(call fuzz_target,bit_list,))
 
 $(eval $(call fuzz_target,disasm,disasm,$(disasm_ldlibs)))
 $(eval $(call fuzz_target,nvdisasm,disasm,$(disasm_ldlibs)))

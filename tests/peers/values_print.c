@@ -148,7 +148,7 @@ static void print_result(const struct values_expression *e, struct values_result
 	auto_out struct out o = { 0 };
 	struct values_node node;
 
-	if (values_result_node(e, v, call, &node) < 0)
+	if (values_result_node(values_expression_format(e), v, call, &node) < 0)
 		exit(1);
 	values_type_print(v->type, &o);
 	out_char(&o, '\t');

@@ -325,8 +325,32 @@ def check_members(rpc, types, row, one):
     return len(found)
 
 
+def lanes_of(text):
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        yield from range(int(first), int(last or first) + 1)
+
+
+def check_lanes(rpc, wave, alone):
+    """@param alone  What calls for one lane have said.  @return how many values of lanes are the same in one call."""
+    whole = rpc.call("wave.variables", session="core", wave=wave, lane=5, lanes="0-31")
+    count = 0
+    for v in whole["variables"]:
+        told = {lane: row for row in v["lanes"] for lane in lanes_of(row["lanes"])}
+        assert sorted(told) == list(range(32)), v
+        for lane, theirs in alone.items():
+            same = [o for o in theirs["variables"] if all(o[k] == v[k] for k in ("name", "type", "block"))]
+            if theirs["function"] != whole["function"]:
+                assert told[lane]["state"] == "unavailable" and "another function" in told[lane]["reason"], told[lane]
+            elif len(same) == 1 and "cannot be seen" not in told[lane].get("reason", ""):
+                one = same[0]
+                assert all(one.get(k) == told[lane].get(k) for k in ("state", "reason", "value", "address")), (one, told[lane])
+                count += 1
+    return count
+
+
 def test_a_client_is_told_the_same():
-    counts = collections.Counter()
+    counts, alone = collections.Counter(), {}
     with tempfile.TemporaryDirectory() as scratch:
         directory = pathlib.Path(scratch)
         path = Toolkit().build(directory, 0, "sm_90")
@@ -343,6 +367,8 @@ def test_a_client_is_told_the_same():
                 answer = rpc.call("wave.variables", session="core", lane=lane, frame=level,
                                   wave={"queue_id": queue, "unit": 0, "index": warp})
                 assert [v["name"] for v in answer["variables"]] == [r[0] for r in rows], (answer, rows)
+                if not level:
+                    alone.setdefault(warp, {})[lane] = answer
                 for v, row in zip(answer["variables"], rows):
                     assert v["state"] == row[3], (v, row)
                     counts[v["state"], level] += 1
@@ -358,5 +384,7 @@ def test_a_client_is_told_the_same():
                             counts["members"] += check_members(rpc, types, row, {
                                 "session": "core", "lane": lane, "frame": level, "expression": v["expression"],
                                 "wave": {"queue_id": queue, "unit": 0, "index": warp}})
+            for warp, answers in alone.items():
+                counts["lanes"] += check_lanes(rpc, {"queue_id": queue, "unit": 0, "index": warp}, answers)
     print(f"    {dict(counts)}")
-    assert counts["numbers"] > 100 and counts["ok", 1] and counts["expressions"] > 50 and counts["members"] > 20, counts
+    assert counts["lanes"] > 100 and counts["numbers"] > 100 and counts["ok", 1] and counts["expressions"] > 50 and counts["members"] > 20, counts

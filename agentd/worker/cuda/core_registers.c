@@ -243,13 +243,16 @@ static size_t read_shared(const struct transfer *t, uint64_t at)
 }
 
 /* The local space of a lane need not begin where the core's copy of it does. */
+static size_t copy_local(const struct cudacore_lane *lane, uint64_t at, void *buf, uint32_t size)
+{
+	if (!lane || at < lane->local_address)
+		return 0;
+	return core_cuda_copy(&lane->local, at - lane->local_address, buf, size);
+}
+
 static size_t read_local(const struct transfer *t, uint64_t at)
 {
-	const struct cudacore_lane *l = t->warp->lanes[t->what->lane];
-
-	if (!l || at < l->local_address)
-		return 0;
-	return core_cuda_copy(&l->local, at - l->local_address, t->what->buf, t->what->size);
+	return copy_local(t->warp->lanes[t->what->lane], at, t->what->buf, t->what->size);
 }
 
 static size_t read_bank(struct transfer *t, uint32_t bank, uint64_t at)
@@ -333,6 +336,24 @@ static size_t read_space(struct transfer *t)
 	}
 }
 
+/* Copy the same bytes of several lanes.  @return the most that one has. */
+static size_t copy_lanes(const struct core_cuda_warp *w, const struct target_wave_memory *what)
+{
+	size_t most = 0;
+
+	for (uint64_t left = what->lanes; left; left &= left - 1) {
+		uint32_t lane = (uint32_t)__builtin_ctzll(left);
+		size_t n = lane < CUDBGSHIM_MAX_LANES ?
+				   copy_local(w->lanes[lane], what->address,
+					      (uint8_t *)what->buf + (size_t)lane * what->size, what->size) :
+				   0;
+
+		what->got[lane] = (uint32_t)n;
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
 int core_cuda_wave_memory(struct target *t, const struct target_waves_from *from,
 			  const struct target_wave_memory *what, struct rpc_arena *a,
 			  struct agent_err *err)
@@ -347,13 +368,13 @@ int core_cuda_wave_memory(struct target *t, const struct target_waves_from *from
 
 	if (r < 0)
 		return r;
-	if (what->lane >= CUDBGSHIM_MAX_LANES)
+	if (!what->lanes && what->lane >= CUDBGSHIM_MAX_LANES)
 		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, "read memory", NULL,
 				     "params.lane: the wave has only %u lanes", CUDBGSHIM_MAX_LANES);
 	core_cuda_warp_of(c, row, &w);
 	transfer.block = &c->core.blocks[row->block];
 	transfer.grid = core_cuda_grid(c, w.view.gpu_id, transfer.block->grid_id);
-	n = read_space(&transfer);
+	n = what->lanes ? copy_lanes(&w, what) : read_space(&transfer);
 	if (!n)
 		return agent_err_set(err, RPC_ERROR_FAILED, EFAULT, "read memory", NULL,
 				     "the core has nothing at 0x%llx of that memory%s%s",

@@ -304,10 +304,26 @@ static int unreadable(struct target_cuda *c, int r, uint64_t address, struct age
 /* Check that a warp has the lane whose memory is asked for. */
 static int check_lane(const struct target_wave_memory *what, uint32_t n_lanes, struct agent_err *err)
 {
-	if (what->lane < n_lanes)
+	if (what->lane < n_lanes && (n_lanes >= 64 || !(what->lanes >> n_lanes)))
 		return 0;
 	return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, "read memory", NULL,
 			     "params.lane: the wave has only %u lanes", n_lanes);
+}
+
+/* Read the same bytes of several lanes.  @return the most that one has, or why none has any. */
+static ssize_t read_lanes(struct target_cuda *c, const struct one *o, struct cudbgshim_place at,
+			  const struct target_wave_memory *what)
+{
+	ssize_t n, most = -EFAULT;
+
+	for (uint64_t left = what->lanes; left && clock_now_ns() < o->deadline_ns; left &= left - 1) {
+		at.lane = (uint32_t)__builtin_ctzll(left);
+		n = read_chunks(c, space_of(what->space), &at, what->address,
+				(uint8_t *)what->buf + (size_t)at.lane * what->size, what->size);
+		what->got[at.lane] = n > 0 ? (uint32_t)n : 0;
+		most = n > most ? n : most;
+	}
+	return most;
 }
 
 int cuda_wave_memory(struct target *t, const struct target_waves_from *from,
@@ -328,10 +344,12 @@ int cuda_wave_memory(struct target *t, const struct target_waves_from *from,
 		return r;
 	}
 	at = (struct cudbgshim_place){ o.d->d.gpu_id, o.wave.unit, o.wave.index, what->lane };
-	n = what->space == RPC_MEMORY_SPACE_CONSTANT
-		    ? read_constant(c, &at, o.wave.dispatch, what)
-		    : read_chunks(c, space_of(what->space), &at, what->address, what->buf,
-				  what->size);
+	if (what->lanes)
+		n = read_lanes(c, &o, at, what);
+	else if (what->space == RPC_MEMORY_SPACE_CONSTANT)
+		n = read_constant(c, &at, o.wave.dispatch, what);
+	else
+		n = read_chunks(c, space_of(what->space), &at, what->address, what->buf, what->size);
 	go = cuda_go(c, n < 0 ? NULL : err);
 	if (n < 0)
 		return unreadable(c, (int)n, what->address, err);

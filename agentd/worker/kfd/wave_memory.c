@@ -96,8 +96,32 @@ static enum shortfall find_scratch(struct wave_capture *w, struct transfer *t,
 	return base == place->address ? NO_SHORTFALL : BASE_DIFFERS;
 }
 
-/* The words of all lanes lie side by side: copy those of one lane. */
-static void copy_lane(struct wave_capture *w, struct transfer *t, uint64_t base)
+/* The words of all lanes lie side by side: take those of one lane out of so many. */
+static uint32_t take_lane(const struct transfer *t, uint32_t lane, uint32_t skip, uint32_t end, uint8_t *to)
+{
+	const uint32_t lanes = t->one.record.layout.lanes;
+
+	for (uint32_t i = skip; i < end; i++)
+		*to++ = t->chunk[kfdtrap_wave_scratch_offset(lanes, lane, i)];
+	return end - skip;
+}
+
+static void take_lanes(struct transfer *t, uint32_t skip, uint32_t end)
+{
+	const struct target_wave_memory *what = t->what;
+	uint8_t *buf = what->buf;
+
+	if (!what->lanes)
+		take_lane(t, what->lane, skip, end, buf + t->done);
+	for (uint64_t left = what->lanes; left; left &= left - 1) {
+		uint32_t lane = (uint32_t)__builtin_ctzll(left);
+
+		what->got[lane] += take_lane(t, lane, skip, end, buf + (size_t)lane * what->size + t->done);
+	}
+	t->done += end - skip;
+}
+
+static void copy_lanes(struct wave_capture *w, struct transfer *t, uint64_t base)
 {
 	const uint32_t lanes = t->one.record.layout.lanes;
 	const uint32_t words_at_once = (uint32_t)(CHUNK / 4 / lanes);
@@ -113,9 +137,7 @@ static void copy_lane(struct wave_capture *w, struct transfer *t, uint64_t base)
 				      base + kfdtrap_wave_scratch_offset(lanes, 0, word * 4),
 				      t->chunk, (size_t)n * lanes * 4) < 0)
 			break;
-		for (uint32_t i = skip; i < n * 4 && t->done < want; i++)
-			((uint8_t *)t->what->buf)[t->done++] =
-				t->chunk[kfdtrap_wave_scratch_offset(lanes, t->what->lane, i)];
+		take_lanes(t, skip, n * 4 - skip < left ? n * 4 : skip + left);
 	}
 	if (!t->done && !w->late)
 		t->shortfall = UNREADABLE;
@@ -125,15 +147,19 @@ static void copy_scratch(struct wave_capture *w, struct transfer *t)
 {
 	struct kfdtrap_wave_scratch_place place = { 0 };
 
-	if (t->what->lane >= t->one.record.layout.lanes)
+	uint32_t lanes = t->one.record.layout.lanes;
+
+	if (t->what->lane >= lanes || (lanes < 64 && t->what->lanes >> lanes))
 		t->shortfall = NO_LANE;
 	else
 		t->shortfall = find_scratch(w, t, &place);
 	if (t->shortfall)
 		return;
-	t->end = place.size / t->one.record.layout.lanes / 4 * 4;
+	t->end = place.size / lanes / 4 * 4;
+	for (uint64_t left = t->what->lanes; left; left &= left - 1)
+		t->what->got[__builtin_ctzll(left)] = 0;
 	if (bytes_left(t))
-		copy_lane(w, t, place.address);
+		copy_lanes(w, t, place.address);
 	else
 		t->shortfall = OUTSIDE;
 }

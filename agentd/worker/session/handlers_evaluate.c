@@ -11,6 +11,7 @@ struct evaluation {
 	const struct rpc_wave_evaluate_params *p;
 	struct values_expression *parsed;
 	struct value_outcome outcome;
+	struct value_lanes lanes;
 	struct rpc_wave_evaluate_result *ret;
 };
 
@@ -23,7 +24,48 @@ static int list_members(struct evaluation *e, struct value_frame *f)
 	ret->has_members = n;
 	ret->members = n;
 	ret->has_list = n && e->p->max_members;
-	return ret->has_list ? value_members_list(f, e->parsed, e->outcome.of, &what, &ret->list, &ret->n_list) : 0;
+	if (!ret->has_list)
+		return 0;
+	return value_members_list(f, &e->lanes, e->parsed, e->outcome.of, &what, &ret->list, &ret->n_list);
+}
+
+static int read_lane(struct evaluation *e, uint32_t lane, struct value_groups *g)
+{
+	struct value_reading reading;
+	struct value_outcome o;
+	struct value_frame *f;
+	const char *reason;
+	size_t place;
+	int r;
+
+	f = value_lanes_frame(&e->lanes, lane, &place, &reason);
+	if (!f)
+		return value_groups_add_unknown(g, UINT64_C(1) << lane, reason);
+	r = value_evaluate_lane(f, &e->lanes, e->parsed, e->p->expression, &o, &reading);
+	if (r == 0 && o.invalid)
+		r = value_groups_add_unknown(g, UINT64_C(1) << lane, rpc_arena_strdup(e->k.arena, o.error.text));
+	else if (r == 0)
+		r = value_groups_add(g, lane, &reading);
+	values_result_deinit(&reading.result);
+	return r;
+}
+
+static int list_lanes(struct evaluation *e)
+{
+	struct value_groups g;
+	uint64_t left = e->k.lanes;
+	int r = 0;
+
+	value_groups_init(&g, &e->k, values_expression_format(e->parsed));
+	for (; r == 0 && left && !e->k.target->ended && !value_request_is_late(&e->k); left &= left - 1)
+		r = read_lane(e, (uint32_t)__builtin_ctzll(left), &g);
+	if (r == 0)
+		r = value_groups_add_unknown(&g, left, VALUE_NO_TIME);
+	if (r == 0)
+		r = value_groups_tell(&g, &e->ret->lanes, &e->ret->n_lanes);
+	e->ret->has_lanes = r == 0;
+	value_groups_deinit(&g);
+	return r;
 }
 
 static int evaluate(void *context, struct value_frame *f)
@@ -31,8 +73,10 @@ static int evaluate(void *context, struct value_frame *f)
 	struct evaluation *e = context;
 	const struct value_outcome *o = &e->outcome;
 	struct rpc_wave_evaluate_result *ret = e->ret;
-	int r = value_evaluate(f, e->parsed, e->p->expression, &e->outcome);
+	int r;
 
+	value_lanes_init(&e->lanes, f);
+	r = value_evaluate(f, &e->lanes, e->parsed, e->p->expression, &e->outcome);
 	if (r < 0 || o->invalid)
 		return r;
 	ret->type = o->type;
@@ -42,7 +86,17 @@ static int evaluate(void *context, struct value_frame *f)
 	ret->location = o->location;
 	ret->has_address = o->has_address;
 	ret->address = o->address;
-	return list_members(e, f);
+	r = list_members(e, f);
+	return r == 0 && e->p->lanes ? list_lanes(e) : r;
+}
+
+static int evaluate_in(void *context, struct value_frame *f)
+{
+	struct evaluation *e = context;
+	int r = evaluate(e, f);
+
+	value_lanes_deinit(&e->lanes);
+	return r;
 }
 
 static int refuse_expression(const struct values_error *error, bool no_names, struct agent_err *err)
@@ -61,9 +115,11 @@ static int evaluate_parsed(struct evaluation *e, struct agent_err *err)
 	if (r == 0)
 		r = value_request_begin(k, err);
 	if (r == 0)
-		r = value_frame_find(k, HANDLERS_LOOK_UP_MS, evaluate, e, &unknown, err);
+		r = value_request_choose_lanes(k, e->p->lanes, err);
+	if (r == 0)
+		r = value_frame_find(k, HANDLERS_LOOK_UP_MS, evaluate_in, e, &unknown, err);
 	/* Numbers, registers and addresses mean something where no debug information is, too. */
-	if (r == 0 && unknown && value_frame_make(k, evaluate, e) < 0)
+	if (r == 0 && unknown && value_frame_make(k, evaluate_in, e) < 0)
 		r = agent_err_no_memory(err, NULL);
 	if (r == 0 && e->outcome.invalid)
 		r = refuse_expression(&e->outcome.error, unknown, err);

@@ -6,7 +6,6 @@
 #include "agentd/worker/session/handlers.h"
 #include "agentd/worker/value/evaluate.h"
 #include "base/cleanup.h"
-#include "values/text/value.h"
 
 /* Longest text of a type. */
 #define TYPE_TEXT_MAX 1024u
@@ -18,76 +17,178 @@ struct listing {
 	const struct rpc_wave_variables_params *p;
 	struct rpc_wave_variables_result *ret;
 	struct value_frame *f;
+	struct value_lanes lanes;
 };
 
-/* What pointers lead to, as text. */
-static int read_target(void *context, enum values_space space, uint64_t address, void *ret, size_t size)
+/* ------------------------------------------------------------------ one lane ----------------- */
+
+/* Read the bytes of a place. */
+static int read_place(struct listing *l, const struct value_frame *f, const struct values_variable *v,
+		      struct values_type *type, const struct values_place *place, struct value_reading *ret)
 {
-	struct value_request *k = context;
-
-	return value_memory_read(k, k->lane, space, address, ret, size);
-}
-
-static void fill_value(struct listing *l, const struct values_bytes *b, const uint8_t *data, const uint8_t *known,
-		       size_t size, struct values_type *type, struct rpc_variable *to)
-{
-	struct values_data d = { .bytes = data, .known = known, .size = size, .lack = b->state };
-	struct values_node node = { 0 };
-	auto_out struct out text = { 0 };
-	struct values_call call;
-
-	values_call_init(&call, read_target, &l->k);
-	if (values_node_init(&node, NULL, type, &d, &call) == 0) {
-		values_node_print(&node, &text);
-		if (!out_error(&text))
-			to->value = rpc_arena_strdup(l->k.arena, text.data ? text.data : "");
-	}
-	values_node_deinit(&node);
-}
-
-static void fill_variable(struct listing *l, const struct values_variable *v, struct rpc_variable *to)
-{
-	auto_free struct values_place *place = calloc(1, sizeof(*place));
-	struct values_type *type = values_type_of(l->f->types, (Dwarf_Die *)&v->die);
-	const struct values_frame *f = l->f->frame;
-	struct rpc_arena *a = l->k.arena;
+	bool had_pieces = !l->k.memory.out_of_pieces;
 	uint64_t size = values_type_size(type);
-	auto_free uint8_t *data = NULL, *known = NULL;
-	auto_out struct out text = { .limit = TYPE_TEXT_MAX }, where = { 0 };
 	struct values_bytes b;
 
-	if (size > VALUE_MAX)
-		size = VALUE_MAX;
-	data = malloc(size + 1);
-	known = malloc(size + 1);
+	*ret = (struct value_reading){ .cut = size > VALUE_MAX, .result.type = type };
+	size = size < VALUE_MAX ? size : VALUE_MAX;
+	ret->result.size = (size_t)size;
+	ret->result.bytes = malloc(size + 1);
+	ret->result.known = malloc(size + 1);
+	if (!ret->result.bytes || !ret->result.known)
+		return -ENOMEM;
+	values_place_read(place, f->frame, size, ret->result.bytes, ret->result.known, &b);
+	ret->result.lack = b.state;
+	ret->state = (enum rpc_value_state)b.state;
+	ret->reason = b.reason;
+	ret->has_address = b.has_address;
+	ret->address = b.address;
+	l->k.unreadable |= b.has_address;
+	if (b.has_address && had_pieces && l->k.memory.out_of_pieces)
+		ret->reason = "more memory of the wave was asked for than one request reads";
+	if (!value_frame_is_active(f) && b.state == VALUES_OK && v->kind != VALUES_STATIC)
+		ret->state = RPC_VALUE_STATE_INACTIVE;
+	return 0;
+}
+
+static int fill_reading(struct listing *l, const struct values_variable *v, struct values_type *type,
+			const struct values_place *place, struct rpc_variable *to)
+{
+	auto_out struct out where = { 0 };
+	struct value_reading r;
+	int made = read_place(l, l->f, v, type, place, &r);
+
+	if (made == 0)
+		made = value_reading_print(&l->k, l->k.lane, VALUES_NATURAL, &r, &to->value);
+	values_result_deinit(&r.result);
+	if (made < 0)
+		return made;
+	to->state = r.state;
+	to->reason = r.reason;
+	to->has_address = r.has_address;
+	to->address = r.address;
+	values_place_print(place, l->f->frame, &where);
+	if (place->pieces[place->first].kind != VALUES_PIECE_HOLE || place->n > 1)
+		to->location = rpc_arena_strdup(l->k.arena, where.data);
+	to->members = to->value ? value_members_count(type) : 0;
+	to->has_members = to->members;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ many lanes --------------- */
+
+/* A variable at each of the places that lanes are at. */
+struct spread {
+	const struct values_variable *v;
+	struct values_type *type;
+	struct values_locator locators[VALUE_PLACES_MAX];
+	bool tried[VALUE_PLACES_MAX], is_seen[VALUE_PLACES_MAX];
+	struct values_place place[2], *now, *before; /* Those of this lane and of the one before. */
+	const struct value_frame *frame_before;	     /* NULL: its value is not known. */
+};
+
+/* @return whether the variable can be seen from where the lane is. */
+static bool locate(struct spread *s, struct value_frame *f, size_t place)
+{
+	const struct values_variable *v;
+
+	if (!s->tried[place]) {
+		s->tried[place] = true;
+		v = value_lanes_variable(f, s->v);
+		s->is_seen[place] = v;
+		if (v)
+			values_locator_init(&s->locators[place], f->image, f->scope, v, f->frame);
+	}
+	return s->is_seen[place];
+}
+
+/* What lies in memory that lanes share is read once. */
+static bool is_repeated(struct listing *l, const struct spread *s, const struct value_frame *f)
+{
+	bool generic = s->v->kind == VALUES_STATIC ||
+		       !(l->k.target->ops->wave_spaces & TARGET_SPACE_BIT(RPC_MEMORY_SPACE_GENERIC));
+
+	return s->frame_before && value_frame_is_active(s->frame_before) == value_frame_is_active(f) &&
+	       values_place_is_shared(s->before, s->now, generic);
+}
+
+static int read_lane(struct listing *l, struct spread *s, uint32_t lane, struct value_groups *g)
+{
+	struct values_place *now = s->now;
+	struct value_reading reading;
+	struct value_frame *f;
+	const char *reason;
+	size_t place;
+	int r;
+
+	f = value_lanes_frame(&l->lanes, lane, &place, &reason);
+	if (!f || !locate(s, f, place)) {
+		s->frame_before = NULL;
+		return value_groups_add_unknown(g, UINT64_C(1) << lane,
+						f ? "it cannot be seen from where the lane is" : reason);
+	}
+	values_locator_find(&s->locators[place], f->frame, now);
+	if (is_repeated(l, s, f)) {
+		value_groups_repeat(g, lane);
+		return 0;
+	}
+	r = read_place(l, f, s->v, s->type, now, &reading);
+	if (r == 0)
+		r = value_groups_add(g, lane, &reading);
+	values_result_deinit(&reading.result);
+	s->now = s->before;
+	s->before = now;
+	s->frame_before = f;
+	return r;
+}
+
+static int fill_lanes(struct listing *l, const struct values_variable *v, struct values_type *type,
+		      struct rpc_variable *to)
+{
+	auto_free struct spread *s = calloc(1, sizeof(*s));
+	uint64_t left = l->k.lanes;
+	struct value_groups g;
+	int r = s ? 0 : -ENOMEM;
+
+	value_groups_init(&g, &l->k, VALUES_NATURAL);
+	if (s) {
+		s->v = v;
+		s->type = type;
+		s->now = &s->place[0];
+		s->before = &s->place[1];
+	}
+	for (; r == 0 && left && !l->k.target->ended && !value_request_is_late(&l->k); left &= left - 1)
+		r = read_lane(l, s, (uint32_t)__builtin_ctzll(left), &g);
+	if (r == 0)
+		r = value_groups_add_unknown(&g, left, VALUE_NO_TIME);
+	if (r == 0)
+		r = value_groups_tell(&g, &to->lanes, &to->n_lanes);
+	to->has_lanes = r == 0;
+	value_groups_deinit(&g);
+	return r;
+}
+
+/* ------------------------------------------------------------------ all of them -------------- */
+
+static int fill_variable(struct listing *l, const struct values_variable *v, struct rpc_variable *to)
+{
+	auto_free struct values_place *place = malloc(sizeof(*place));
+	struct values_type *type = values_type_of(l->f->types, (Dwarf_Die *)&v->die);
+	auto_out struct out text = { .limit = TYPE_TEXT_MAX };
+	struct rpc_arena *a = l->k.arena;
+	int r;
+
+	if (!place)
+		return -ENOMEM;
 	to->name = rpc_arena_strdup(a, v->name ? v->name : "");
 	to->scope = (enum rpc_variable_scope)v->kind;
 	to->block = v->block;
 	to->expression = value_frame_is_named(l->f, v) ? to->name : NULL;
 	values_type_print(type, &text);
 	to->type = rpc_arena_strdup(a, text.data ? text.data : "");
-	if (!place || !data || !known) {
-		to->state = RPC_VALUE_STATE_UNAVAILABLE;
-		to->reason = "memory ran out";
-		return;
-	}
-	values_variable_find(l->f->image, l->f->scope, v, f, place);
-	values_place_read(place, f, size, data, known, &b);
-	to->state = (enum rpc_value_state)b.state;
-	to->reason = b.reason;
-	to->has_address = b.has_address;
-	to->address = b.address;
-	l->k.unreadable |= b.has_address;
-	values_place_print(place, f, &where);
-	if (place->pieces[place->first].kind != VALUES_PIECE_HOLE || place->n > 1)
-		to->location = rpc_arena_strdup(a, where.data);
-	if (b.state != VALUES_OK && b.state != VALUES_PARTIAL)
-		return;
-	fill_value(l, &b, data, known, size, type, to);
-	to->members = value_members_count(type);
-	to->has_members = to->members;
-	if (!l->k.active && b.state == VALUES_OK && v->kind != VALUES_STATIC)
-		to->state = RPC_VALUE_STATE_INACTIVE;
+	values_variable_find(l->f->image, l->f->scope, v, l->f->frame, place);
+	r = fill_reading(l, v, type, place, to);
+	return r == 0 && l->p->lanes ? fill_lanes(l, v, type, to) : r;
 }
 
 static bool is_wanted(const struct rpc_wave_variables_params *p, enum values_kind kind)
@@ -103,15 +204,18 @@ static int fill_variables(void *context, struct value_frame *f)
 	struct listing *l = context;
 	const struct values_scope *s = f->scope;
 	struct rpc_variable *list = rpc_arena_array(l->k.arena, s->n + 1, sizeof(*list));
+	int r = 0;
 
 	if (!list)
 		return -ENOMEM;
 	l->f = f;
 	l->ret->variables = list;
-	for (size_t i = 0; i < s->n && !l->k.target->ended && !value_request_is_late(&l->k); i++)
+	value_lanes_init(&l->lanes, f);
+	for (size_t i = 0; r == 0 && i < s->n && !l->k.target->ended && !value_request_is_late(&l->k); i++)
 		if (is_wanted(l->p, s->items[i].kind))
-			fill_variable(l, &s->items[i], &list[l->ret->n_variables++]);
-	return 0;
+			r = fill_variable(l, &s->items[i], &list[l->ret->n_variables++]);
+	value_lanes_deinit(&l->lanes);
+	return r;
 }
 
 static int list_variables(struct listing *l, struct agent_err *err)
@@ -122,6 +226,8 @@ static int list_variables(struct listing *l, struct agent_err *err)
 
 	if (r == 0)
 		r = value_request_begin(k, err);
+	if (r == 0)
+		r = value_request_choose_lanes(k, l->p->lanes, err);
 	if (r == 0)
 		r = value_frame_find(k, HANDLERS_LOOK_UP_MS, fill_variables, l, &unknown, err);
 	if (r == 0)

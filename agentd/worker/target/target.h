@@ -102,6 +102,13 @@ struct target_wave_memory {
 	uint64_t address;	     /**< From 0 on, or flat. */
 	void *buf;
 	uint32_t size;
+	/**
+	 * Of scratch: lanes whose memory is wanted instead of that of one, in the same stop; 0: only that one.
+	 * The bytes of lane n are @p size from buf + n * size on, and got[n] says how many they are;
+	 * it stays as it is where there was no time to read any.
+	 */
+	uint64_t lanes;
+	uint32_t *got;
 };
 
 struct target_core_wanted {
@@ -291,7 +298,10 @@ struct target_ops {
 			 const struct target_registers_wanted *what, struct rpc_arena *a,
 			 struct rpc_wave_registers *ret, uint64_t *ret_stopped_us,
 			 struct agent_err *err);
-	/** Memory that a wave sees, in one of wave_spaces, likewise.  @return bytes read, at least 1. */
+	/**
+	 * Memory that a wave sees, in one of wave_spaces, likewise.
+	 * @return bytes read, of one of the lanes at least 1.
+	 */
 	int (*wave_memory)(struct target *t, const struct target_waves_from *from,
 			   const struct target_wave_memory *what, struct rpc_arena *a,
 			   struct agent_err *err);

@@ -11,6 +11,7 @@
 /* What one expression is evaluated in. */
 struct evaluation {
 	struct value_frame *f;
+	struct value_lanes *lanes; /* NULL: other lanes cannot be asked. */
 	const char *text;
 	const struct values_expression *parsed;
 	struct value_outcome *ret;
@@ -103,6 +104,17 @@ static int find_variable(void *context, const char *name, struct values_result *
 	return read_variable(e, place, ret);
 }
 
+static int set_words(struct evaluation *e, const uint32_t *words, size_t n, struct values_result *ret)
+{
+	ret->type = values_type_named(e->f->types, n == 2 ? "unsigned long" : "unsigned int");
+	ret->size = n * sizeof(*words);
+	ret->bytes = malloc(ret->size);
+	if (!ret->bytes)
+		return -ENOMEM;
+	memcpy(ret->bytes, words, ret->size);
+	return 0;
+}
+
 static int find_register(void *context, const char *name, int64_t lane, struct values_result *ret)
 {
 	struct evaluation *e = context;
@@ -112,6 +124,10 @@ static int find_register(void *context, const char *name, int64_t lane, struct v
 	bool is_wide, is_own;
 	int r = 0;
 
+	if (!strcmp(name, "lane") && lane < 0) {
+		words[0] = f.lane;
+		return set_words(e, words, 1, ret);
+	}
 	if (!value_registers_parse(name, &file, &number) || lane >= (int64_t)f.machine->lanes)
 		return -ENOENT;
 	is_own = value_registers_are_of_lanes(file);
@@ -130,13 +146,7 @@ static int find_register(void *context, const char *name, int64_t lane, struct v
 	if (r < 0)
 		return r == -ENXIO ? -ENOENT : r;
 	e->inactive |= is_own && !(e->f->request->registers.wave.exec >> f.lane & 1);
-	ret->type = values_type_named(e->f->types, is_wide ? "unsigned long" : "unsigned int");
-	ret->size = is_wide ? 8 : 4;
-	ret->bytes = malloc(ret->size);
-	if (!ret->bytes)
-		return -ENOMEM;
-	memcpy(ret->bytes, words, ret->size);
-	return 0;
+	return set_words(e, words, 1u + is_wide, ret);
 }
 
 /* How much of a result is known. */
@@ -172,24 +182,6 @@ static void fill_result(struct evaluation *e, const struct values_result *v)
 						 (unsigned long long)v->address);
 }
 
-static int fill_text(struct evaluation *e, const struct values_result *v)
-{
-	struct value_outcome *ret = e->ret;
-	auto_out struct out text = { 0 };
-	struct values_node node = { 0 };
-
-	if (ret->state != RPC_VALUE_STATE_OK && ret->state != RPC_VALUE_STATE_INACTIVE &&
-	    ret->state != RPC_VALUE_STATE_PARTIAL)
-		return 0;
-	if (values_result_node(e->parsed, v, &e->call, &node) < 0)
-		return -ENOMEM;
-	values_node_print(&node, &text);
-	values_node_deinit(&node);
-	ret->value = rpc_arena_strdup(e->f->request->arena, text.data ? text.data : "");
-	e->f->request->cut |= e->call.cut;
-	return 0;
-}
-
 /* Memory that cannot be read is no fault of the expression. */
 static void fill_unreadable(struct evaluation *e)
 {
@@ -200,20 +192,38 @@ static void fill_unreadable(struct evaluation *e)
 	e->f->request->unreadable = true;
 }
 
-int value_evaluate(struct value_frame *f, const struct values_expression *parsed, const char *text,
-		   struct value_outcome *ret)
+/* Look at another lane for a part of the expression. */
+static int select_lane(void *context, uint64_t lane, uint32_t *ret_before)
 {
-	struct evaluation e = { .f = f, .text = text, .parsed = parsed, .ret = ret };
-	const struct values_names names = { .context = &e, .variable = find_variable, .reg = find_register };
-	struct values_result v = { 0 };
+	struct evaluation *e = context;
+	struct value_frame *f;
+	const char *ignored;
+	size_t place;
+
+	f = e->lanes && lane < VALUE_LANES_MAX ? value_lanes_frame(e->lanes, (uint32_t)lane, &place, &ignored) : NULL;
+	if (!f)
+		return -ENOENT;
+	*ret_before = e->f->frame->lane;
+	e->f = f;
+	return 0;
+}
+
+int value_evaluate_lane(struct value_frame *f, struct value_lanes *lanes, const struct values_expression *parsed,
+			const char *text, struct value_outcome *ret, struct value_reading *ret_reading)
+{
+	struct evaluation e = { .f = f, .lanes = lanes, .text = text, .parsed = parsed, .ret = ret };
+	const struct values_names names = { .context = &e, .variable = find_variable, .reg = find_register,
+					    .lane = select_lane };
+	struct values_result *v = &ret_reading->result;
 	int r;
 
 	*ret = (struct value_outcome){ .type = "" };
+	*ret_reading = (struct value_reading){ 0 };
 	values_call_init(&e.call, read_operand, &e);
-	r = values_expression_evaluate(parsed, f->types, &names, &e.call, &v, &ret->error);
+	r = values_expression_evaluate(parsed, f->types, &names, &e.call, v, &ret->error);
+	f->request->cut |= e.call.cut;
 	if (r == 0) {
-		fill_result(&e, &v);
-		r = fill_text(&e, &v);
+		fill_result(&e, v);
 	} else if (r == -EINVAL && e.read_failed) {
 		fill_unreadable(&e);
 		r = 0;
@@ -221,6 +231,23 @@ int value_evaluate(struct value_frame *f, const struct values_expression *parsed
 		ret->invalid = true;
 		r = 0;
 	}
-	values_result_deinit(&v);
+	ret_reading->state = ret->state;
+	ret_reading->reason = ret->reason;
+	ret_reading->has_address = ret->has_address;
+	ret_reading->address = ret->address;
+	ret_reading->cut = v->cut;
+	return r;
+}
+
+int value_evaluate(struct value_frame *f, struct value_lanes *lanes, const struct values_expression *parsed,
+		   const char *text, struct value_outcome *ret)
+{
+	struct value_reading reading;
+	int r = value_evaluate_lane(f, lanes, parsed, text, ret, &reading);
+
+	if (r == 0 && !ret->invalid)
+		r = value_reading_print(f->request, f->frame->lane, values_expression_format(parsed), &reading,
+					&ret->value);
+	values_result_deinit(&reading.result);
 	return r;
 }

@@ -4,7 +4,8 @@
 
 /** @file evaluate.h  Expressions in a frame, and the parts of what they mean. */
 
-#include "agentd/worker/value/frame.h"
+#include "agentd/worker/value/groups.h"
+#include "agentd/worker/value/lanes.h"
 #include "values/expression/expression.h"
 
 /** What is known of a value.  Texts are in the request's arena. */
@@ -21,11 +22,18 @@ struct value_outcome {
 
 /**
  * Evaluate an expression in a frame.
- * @param text  What was parsed.
+ * @param lanes  Where `$lane(n, x)` finds other lanes.
+ * @param text   What was parsed.
  * @return 0, -ENOMEM.
  */
-int value_evaluate(struct value_frame *f, const struct values_expression *parsed, const char *text,
-		   struct value_outcome *ret);
+int value_evaluate(struct value_frame *f, struct value_lanes *lanes, const struct values_expression *parsed,
+		   const char *text, struct value_outcome *ret);
+/**
+ * The same, with the bytes in place of a text.
+ * @param ret_reading  Release its result in any case.
+ */
+int value_evaluate_lane(struct value_frame *f, struct value_lanes *lanes, const struct values_expression *parsed,
+			const char *text, struct value_outcome *ret, struct value_reading *ret_reading);
 
 /** Which members or elements of a value are wanted. */
 struct value_members_wanted {
@@ -40,7 +48,8 @@ uint32_t value_members_count(struct values_type *t);
  * @param ret  In the arena.
  * @return 0, -ENOMEM.
  */
-int value_members_list(struct value_frame *f, const struct values_expression *whole, struct values_type *t,
-		       const struct value_members_wanted *what, struct rpc_value_member **ret, size_t *ret_n);
+int value_members_list(struct value_frame *f, struct value_lanes *lanes, const struct values_expression *whole,
+		       struct values_type *t, const struct value_members_wanted *what, struct rpc_value_member **ret,
+		       size_t *ret_n);
 
 #endif /* WORKER_VALUE_EVALUATE_H */

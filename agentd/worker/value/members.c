@@ -43,7 +43,8 @@ static void fill_outcome(struct value_frame *f, const struct value_outcome *o, s
 	to->address = o->address;
 }
 
-static int fill_value(struct value_frame *f, struct values_type *t, struct rpc_value_member *to)
+static int fill_value(struct value_frame *f, struct value_lanes *lanes, struct values_type *t,
+		      struct rpc_value_member *to)
 {
 	struct values_expression *parsed = NULL;
 	struct value_outcome o;
@@ -51,15 +52,15 @@ static int fill_value(struct value_frame *f, struct values_type *t, struct rpc_v
 	int r = values_expression_parse(to->expression, &parsed, &error);
 
 	if (r == 0)
-		r = value_evaluate(f, parsed, to->expression, &o);
+		r = value_evaluate(f, lanes, parsed, to->expression, &o);
 	if (r == 0)
 		fill_outcome(f, &o, t, to);
 	values_expression_destroy(parsed);
 	return r;
 }
 
-static int fill_member(struct value_frame *f, const struct values_expression *whole, struct values_type *t,
-		       uint64_t index, struct rpc_value_member *to)
+static int fill_member(struct value_frame *f, struct value_lanes *lanes, const struct values_expression *whole,
+		       struct values_type *t, uint64_t index, struct rpc_value_member *to)
 {
 	auto_out struct out name = { 0 }, expression = { 0 };
 	struct values_type *type = values_part_type(t, index);
@@ -71,7 +72,7 @@ static int fill_member(struct value_frame *f, const struct values_expression *wh
 	to->members = members;
 	if (values_part_print_expression(whole, t, index, &expression)) {
 		to->expression = keep(f, &expression);
-		return to->expression ? fill_value(f, type, to) : -ENOMEM;
+		return to->expression ? fill_value(f, lanes, type, to) : -ENOMEM;
 	}
 	fill_type(f, type, to);
 	to->state = RPC_VALUE_STATE_UNAVAILABLE;
@@ -79,8 +80,9 @@ static int fill_member(struct value_frame *f, const struct values_expression *wh
 	return 0;
 }
 
-int value_members_list(struct value_frame *f, const struct values_expression *whole, struct values_type *t,
-		       const struct value_members_wanted *what, struct rpc_value_member **ret, size_t *ret_n)
+int value_members_list(struct value_frame *f, struct value_lanes *lanes, const struct values_expression *whole,
+		       struct values_type *t, const struct value_members_wanted *what, struct rpc_value_member **ret,
+		       size_t *ret_n)
 {
 	uint64_t n = values_parts_count(t), left = what->first < n ? n - what->first : 0;
 	size_t wanted = left < what->max ? (size_t)left : what->max;
@@ -91,7 +93,7 @@ int value_members_list(struct value_frame *f, const struct values_expression *wh
 	if (!*ret)
 		return -ENOMEM;
 	while (r == 0 && *ret_n < wanted && !f->request->target->ended && !value_request_is_late(f->request)) {
-		r = fill_member(f, whole, t, what->first + *ret_n, &(*ret)[*ret_n]);
+		r = fill_member(f, lanes, whole, t, what->first + *ret_n, &(*ret)[*ret_n]);
 		++*ret_n;
 	}
 	return r;

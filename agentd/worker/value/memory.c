@@ -10,27 +10,36 @@
 
 /* User addresses end here; an address above can only be in an aperture. */
 #define GLOBAL_END (UINT64_C(1) << 47)
+/* Bytes of a piece: of one lane, and of each of many. */
 #define PIECE	   4096u
+#define LANE_PIECE 1024u
 #define PIECES_MAX 16u
 /* Tries to read one, each a stop. */
 #define FETCHES_MAX 24u
+#define LANES_MAX   64u
+#define NOT_TRIED   UINT32_MAX
 
-/* A piece of memory that was fetched. */
+/* A piece of memory that was fetched, or tried to be. */
 struct value_piece {
 	enum values_space space;
-	uint32_t lane, size;
+	uint64_t lanes; /* Whose memory it is; lane 0 where all have the same. */
+	bool is_one; /* Of one lane, whose bytes come first. */
 	uint64_t address;
-	uint8_t data[PIECE];
+	uint32_t size; /* Of each lane. */
+	uint32_t got[LANES_MAX];
+	uint8_t *data; /* Of one lane, or of all up to the last one. */
 };
 
 int value_memory_init(struct value_memory *m)
 {
-	*m = (struct value_memory){ .pieces = calloc(PIECES_MAX, sizeof(*m->pieces)) };
+	*m = (struct value_memory){ .pieces = calloc(FETCHES_MAX, sizeof(*m->pieces)) };
 	return m->pieces ? 0 : -ENOMEM;
 }
 
 void value_memory_deinit(struct value_memory *m)
 {
+	for (size_t i = 0; i < m->n_fetches; i++)
+		free(m->pieces[i].data);
 	free(m->pieces);
 	*m = (struct value_memory){ 0 };
 }
@@ -61,53 +70,100 @@ static bool space_to_rpc(enum values_space space, enum rpc_memory_space *ret)
 	}
 }
 
+static uint64_t bit_of(uint32_t lane)
+{
+	return UINT64_C(1) << lane;
+}
+
+/* Does it have the byte at an address? */
+static bool piece_has(const struct value_piece *p, enum values_space space, uint32_t lane, uint64_t address)
+{
+	return p->space == space && p->lanes & bit_of(lane) && address >= p->address &&
+	       address - p->address < p->got[lane];
+}
+
 static const struct value_piece *find_piece(const struct value_memory *m, enum values_space space, uint32_t lane,
 					    uint64_t address)
 {
-	for (size_t i = 0; i < m->n_pieces; i++) {
-		const struct value_piece *p = &m->pieces[i];
-
-		if (p->space == space && p->lane == lane && address >= p->address && address - p->address < p->size)
-			return p;
-	}
+	for (size_t i = 0; i < m->n_fetches; i++)
+		if (piece_has(&m->pieces[i], space, lane, address))
+			return &m->pieces[i];
 	return NULL;
 }
 
-/* Fetch what lies around an address; less when that cannot be read. */
-static const struct value_piece *fetch_piece(struct value_request *k, enum values_space space,
-					     enum rpc_memory_space name, uint32_t lane, uint64_t address)
+/* Has it been tried to read from that address on, or on to it, in vain? */
+static bool is_known_unreadable(const struct value_memory *m, enum values_space space, uint32_t lane, uint64_t address)
 {
-	uint64_t starts[] = { address & ~(uint64_t)(PIECE - 1), address };
+	for (size_t i = 0; i < m->n_fetches; i++) {
+		const struct value_piece *p = &m->pieces[i];
+
+		if (p->space == space && p->lanes & bit_of(lane) && address >= p->address &&
+		    address - p->address < p->size && (address == p->address || p->got[lane]))
+			return true;
+	}
+	return false;
+}
+
+/* Ask for a piece.  @return it, with what could be read; NULL when nothing was tried. */
+static struct value_piece *fetch_piece(struct value_request *k, enum values_space space, enum rpc_memory_space name,
+				       uint64_t lanes, uint64_t address)
+{
 	struct value_memory *m = &k->memory;
 	struct value_piece *p;
+	uint32_t first = (uint32_t)__builtin_ctzll(lanes), last = LANES_MAX - 1 - (uint32_t)__builtin_clzll(lanes);
+	bool is_one = first == last;
+	struct target_wave_memory what = { .wave = k->wave, .space = name, .lane = first, .address = address,
+					   .size = is_one ? PIECE : LANE_PIECE, .lanes = is_one ? 0 : lanes,
+					   .bank = VALUES_CONSTANT_BANK };
+	ssize_t n;
+
+	/* Each try stops the queue, also one that reads nothing. */
+	if (m->n_pieces == PIECES_MAX || m->n_fetches == FETCHES_MAX) {
+		m->out_of_pieces = true;
+		return NULL;
+	}
+	p = &m->pieces[m->n_fetches];
+	*p = (struct value_piece){ .space = space, .lanes = lanes, .is_one = is_one, .address = address,
+				   .size = what.size };
+	p->data = malloc(is_one ? PIECE : (size_t)(last + 1) * LANE_PIECE);
+	if (!p->data)
+		return NULL;
+	m->n_fetches++;
+	what.buf = p->data;
+	what.got = p->got;
+	for (uint32_t i = first; !is_one && i <= last; i++)
+		p->got[i] = NOT_TRIED;
+	n = fetch(k, &what);
+	m->n_pieces += n > 0;
+	if (is_one)
+		p->got[first] = n > 0 ? (uint32_t)n : 0;
+	for (uint32_t i = first; !is_one && i <= last; i++)
+		if (p->got[i] == NOT_TRIED) {
+			m->out_of_pieces |= n > 0 && lanes >> i & 1;
+			p->lanes &= n > 0 ? ~bit_of(i) : UINT64_MAX;
+			p->got[i] = 0;
+		}
+	return p;
+}
+
+/* Fetch what lies around an address; less when that cannot be read. */
+static const struct value_piece *fetch_around(struct value_request *k, enum values_space space,
+					      enum rpc_memory_space name, uint32_t lane, uint64_t address)
+{
+	uint64_t lanes = space == VALUES_SPACE_PRIVATE ? k->memory.lanes | bit_of(lane) : bit_of(lane);
+	uint32_t size = lanes == bit_of(lane) ? PIECE : LANE_PIECE;
+	uint64_t starts[] = { address & ~(uint64_t)(size - 1), address };
 
 	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
-		struct target_wave_memory what = { .wave = k->wave, .space = name, .lane = lane,
-						   .address = starts[i], .size = PIECE,
-						   .bank = VALUES_CONSTANT_BANK };
-		ssize_t n;
+		const struct value_piece *p;
 
-		/* Each try stops the queue, also one that reads nothing. */
-		if (m->n_pieces == PIECES_MAX || m->n_fetches == FETCHES_MAX) {
-			m->out_of_pieces = true;
+		if (is_known_unreadable(&k->memory, space, lane, address))
 			return NULL;
-		}
-		if (i && starts[1] == starts[0])
+		p = fetch_piece(k, space, name, lanes, starts[i]);
+		if (!p || k->target->ended)
 			return NULL;
-		m->n_fetches++;
-		p = &m->pieces[m->n_pieces];
-		what.buf = p->data;
-		n = fetch(k, &what);
-		if (k->target->ended)
-			return NULL;
-		if (n <= 0 || (uint64_t)n <= address - starts[i])
-			continue;
-		p->space = space;
-		p->lane = lane;
-		p->address = starts[i];
-		p->size = (uint32_t)n;
-		m->n_pieces++;
-		return p;
+		if (piece_has(p, space, lane, address))
+			return p;
 	}
 	return NULL;
 }
@@ -126,12 +182,12 @@ static int read_wave_memory(struct value_request *k, uint32_t lane, enum values_
 		size_t n;
 
 		if (!p)
-			p = fetch_piece(k, space, name, lane, address);
+			p = fetch_around(k, space, name, lane, address);
 		if (!p)
-			return -EFAULT;
-		n = p->size - (size_t)(address - p->address);
+			return k->memory.out_of_pieces ? -EDQUOT : -EFAULT;
+		n = p->got[lane] - (size_t)(address - p->address);
 		n = n < size ? n : size;
-		memcpy(to, p->data + (address - p->address), n);
+		memcpy(to, p->data + (p->is_one ? 0 : (size_t)lane * p->size) + (address - p->address), n);
 		to += n;
 		address += n;
 		size -= n;
@@ -185,6 +241,7 @@ int value_memory_read(void *request, uint32_t lane, enum values_space space, uin
 			return r;
 		/* NVIDIA's driver reads device memory only while devices stand still; the wave's own does. */
 		space = VALUES_SPACE_GENERIC;
+		lane = k->lane;
 	}
 	if (value_request_is_late(k))
 		return -ETIMEDOUT;

@@ -19,8 +19,9 @@ struct value_request;
 
 /** What was fetched for one request. */
 struct value_memory {
+	uint64_t lanes; /**< Those whose private memory will be wanted: it is fetched of all of them at once. */
 	struct value_piece *pieces;
-	size_t n_pieces;
+	size_t n_pieces; /**< Those with something. */
 	unsigned n_fetches; /**< So often the queue was stopped for memory. */
 	bool ran; /**< Memory was read while the queue ran between stops. */
 	bool out_of_pieces;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bit_list.h"
 #include "base/clock.h"
 
 bool value_request_is_late(struct value_request *k)
@@ -85,6 +86,41 @@ static int choose_lane(struct value_request *k, struct agent_err *err)
 	return 0;
 }
 
+static uint64_t all_lanes(const struct rpc_wave_registers *r)
+{
+	return UINT64_MAX >> (64 - r->wave.width);
+}
+
+uint64_t value_request_lanes_there(const struct value_request *k)
+{
+	const struct rpc_wave_registers *r = &k->registers;
+	uint64_t lanes = 0;
+
+	for (size_t i = 0; i < r->n_work_items; i++)
+		lanes |= UINT64_C(1) << r->work_items[i].lane % 64;
+	return (r->n_work_items ? lanes : UINT64_MAX) & all_lanes(r);
+}
+
+int value_request_choose_lanes(struct value_request *k, const char *text, struct agent_err *err)
+{
+	const struct rpc_wave_registers *r = &k->registers;
+
+	if (!text)
+		return 0;
+	if (!strcmp(text, "all"))
+		k->lanes = value_request_lanes_there(k);
+	else if (!strcmp(text, "active"))
+		k->lanes = r->wave.exec;
+	else if (bit_list_parse(text, &k->lanes) < 0)
+		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
+				     "params.lanes: neither all nor active, nor a list of lanes such as 0-3,8");
+	if (k->lanes & ~all_lanes(r))
+		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
+				     "params.lanes: the wave has only %u lanes", r->wave.width);
+	k->memory.lanes = k->lanes & value_request_lanes_there(k);
+	return 0;
+}
+
 int value_request_begin(struct value_request *k, struct agent_err *err)
 {
 	int r;
@@ -92,6 +128,7 @@ int value_request_begin(struct value_request *k, struct agent_err *err)
 	if (!k->target->ops->registers || !k->target->ops->wave_memory)
 		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
 				     "devices of this vendor do not show registers");
+	k->text_left = VALUE_TEXT_MAX;
 	k->names_left = VALUE_NAMES_MAX;
 	k->deadline_ns = clock_deadline_ms(VALUE_REQUEST_MS);
 	k->arena->limit = VALUE_REPLY_MAX;
@@ -115,6 +152,8 @@ void value_request_end(struct value_request *k)
 		value_request_miss(k, "memory: that of some variables could not be read");
 	if (k->out_of_time)
 		value_request_miss(k, "variables: looking at them takes too long, and some were not read");
+	if (k->out_of_text)
+		value_request_miss(k, "lanes: values of some were left out, as the answer would become too long");
 	if (k->memory.out_of_pieces)
 		value_request_miss(k, "memory: more of the wave's was asked for than one request reads");
 	for (size_t i = 0; i < k->registers.n_missing; i++)

@@ -14,6 +14,8 @@
 #define VALUE_REPLY_MAX ((size_t)8 << 20)
 /** For everything about one request: debug information may be made to take long. */
 #define VALUE_REQUEST_MS 3000
+/** Text of values of lanes in one reply. */
+#define VALUE_TEXT_MAX (2u << 20)
 /** Names that are compared to tell which variables are hidden: a hostile function may have many. */
 #define VALUE_NAMES_MAX (1u << 20)
 
@@ -39,6 +41,7 @@ struct value_request {
 	bool has_lane;
 	uint32_t lane; /**< Afterwards the one that is looked at, asked for or not. */
 
+	uint64_t lanes; /**< Those that are wanted beside it; 0: none. */
 	struct rpc_wave_registers registers;
 	struct value_memory memory;
 	uint64_t deadline_ns, stopped_us;
@@ -46,6 +49,8 @@ struct value_request {
 	bool unreadable; /**< Something is in memory that could not be read. */
 	bool cut; /**< A value leads to more memory than is read for one. */
 	bool out_of_time;
+	bool out_of_text;
+	uint32_t text_left; /**< Bytes of values of lanes that may still be told. */
 	uint32_t names_left; /**< Names that may still be compared. */
 
 	/* Of the frame, once it is found. */
@@ -61,12 +66,22 @@ struct value_request {
  * @return 0, or negative with @p err.  Release with value_request_deinit() in any case.
  */
 int value_request_begin(struct value_request *k, struct agent_err *err);
+/**
+ * Choose lanes whose values are wanted beside those of one.
+ * @param text  A list, `all` or `active`; NULL: none.
+ * @return 0, or negative with @p err.
+ */
+int value_request_choose_lanes(struct value_request *k, const char *text, struct agent_err *err);
+/** Why the value of a lane is not known. */
+#define VALUE_NO_TIME "there was no time left to read it"
 /** Say what is missing, at the end. */
 void value_request_end(struct value_request *k);
 void value_request_deinit(struct value_request *k);
 
 /** Has the time passed?  It stays so: whatever is left is left out. */
 bool value_request_is_late(struct value_request *k);
+/** @return lanes with a work-item or thread; all of the wave, where that is not known. */
+uint64_t value_request_lanes_there(const struct value_request *k);
 /** Add a sentence about what is missing; it is not copied. */
 void value_request_miss(struct value_request *k, const char *what);
 /** @return where the lane is, or will return to by so many calls. */

@@ -801,11 +801,17 @@ int values_expression_evaluate(const struct values_expression *e, struct values_
 	return r;
 }
 
-int values_result_node(const struct values_expression *e, const struct values_result *v,
-		       struct values_call *call, struct values_node *ret)
+enum values_format values_expression_format(const struct values_expression *e)
+{
+	return e->format;
+}
+
+int values_result_node(enum values_format format, const struct values_result *v, struct values_call *call,
+		       struct values_node *ret)
 {
 	const struct values_data data = { v->bytes, v->known, v->size, v->lack };
 
-	call->format = e->format;
-	return values_node_init_field(ret, NULL, v->type, &data, v->bit, v->bit_size, call);
+	call->format = format;
+	return v->bit_size ? values_node_init_field(ret, NULL, v->type, &data, v->bit, v->bit_size, call) :
+			     values_node_init(ret, NULL, v->type, &data, call);
 }

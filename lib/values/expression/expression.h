@@ -103,12 +103,14 @@ struct values_names {
 int values_expression_evaluate(const struct values_expression *e, struct values_types *types,
 			       const struct values_names *names, struct values_call *call,
 			       struct values_result *ret, struct values_error *ret_error);
+/** @return the format that an expression asks for. */
+enum values_format values_expression_format(const struct values_expression *e);
 /**
- * Make a tree of a result, in the format that the expression asks for.
+ * Make a tree of a result.
  * @param ret  Release with values_node_deinit().
  * @return 0, -ENOMEM.
  */
-int values_result_node(const struct values_expression *e, const struct values_result *r,
-		       struct values_call *call, struct values_node *ret);
+int values_result_node(enum values_format format, const struct values_result *r, struct values_call *call,
+		       struct values_node *ret);
 
 #endif /* VALUES_EXPRESSION_H */

@@ -115,7 +115,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	values_call_init(&call, read_memory, NULL);
 	if (values_expression_parse(text, &e, &error) == 0 &&
 	    values_expression_evaluate(e, types, &names, &call, &v, &error) == 0 &&
-	    values_result_node(e, &v, &call, &node) == 0) {
+	    values_result_node(values_expression_format(e), &v, &call, &node) == 0) {
 		values_node_print(&node, &o);
 		values_type_print(v.type, &o);
 		values_node_deinit(&node);

@@ -260,6 +260,96 @@ class Asked:
         return alone(self.rpc.call("wave.variables", **self.who)["variables"])
 
 
+def numbers_of(text):
+    """The lanes of a list such as 0-3,8."""
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        yield from range(int(first), int(last or first) + 1)
+
+
+def by_lane(rows):
+    """{lane: its row}; no lane has two."""
+    found = {}
+    for row in rows:
+        for lane in numbers_of(row["lanes"]):
+            assert lane not in found, (lane, rows)
+            found[lane] = row
+    return found
+
+
+KEYS = ("state", "reason", "value", "address")
+
+
+def check_lanes(rpc, who, wanted, of=range(64)):
+    """Values of many lanes in one call are those of a call for each lane.  @return rows, and lanes that they are of."""
+    answer = rpc.call("wave.variables", **who, lane=wanted[0], lanes=",".join(map(str, wanted)))
+    rows = 0
+    for lane in sorted({wanted[0], wanted[-1], *list(wanted)[::9]}):
+        alone_there = rpc.call("wave.variables", **who, lane=lane)
+        for one, many in zip(alone_there["variables"], answer["variables"]):
+            told = by_lane(many["lanes"])
+            assert set(told) == set(wanted), (many, wanted)
+            assert {k: one.get(k) for k in KEYS} == {k: told[lane].get(k) for k in KEYS}, (lane, one, told[lane])
+            rows += len(many["lanes"])
+            if lane != wanted[0] or not one.get("expression"):
+                continue
+            evaluated = rpc.call("wave.evaluate", **who, lane=lane, lanes=",".join(map(str, wanted)), expression=one["name"])
+            if one["state"] == "ok":
+                assert evaluated["lanes"] == many["lanes"], (evaluated, many)
+    return rows
+
+
+def test_values_of_many_lanes():
+    """Live and from a core; texts of different values may be equal, and are told apart all the same."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = compiled(directory, 3, 0)
+        with Scene(app=f"runtime ttmp; load {path}; queues 1; spin", gpus="gfx90a") as s:
+            planted = Planted(s, path)
+            who = {"session": planted.session, "wave": WAVE}
+            for function in planted.file.functions:
+                planted.plant(planted.file.body(function))
+                assert check_lanes(s.rpc, who, range(64)) > 64
+            assert check_lanes(s.rpc, who, [3, 9, 10, 63])
+            stops = s.rpc.call("wave.variables", **who, lanes="all")
+            assert stops["complete"], stops
+            assert s.rpc.call("wave.variables", **who, lanes="active")["variables"] == stops["variables"]
+            for lanes in ("", "x", "0-64", "5-3"):
+                error = s.rpc.error("wave.variables", **who, lanes=lanes)
+                assert error.name == "invalid_params" and "lanes" in error.message, error
+            asked = Asked(s.rpc, planted.session, 5)
+            one = numbers_among(asked.variables())[0]["name"]
+            values = by_lane(s.rpc.call("wave.evaluate", **who, expression=one, lanes="all")["lanes"])
+            for lane in (0, 17, 63):
+                assert asked.value(f"$lane({lane}, {one})") == values[lane]["value"]
+            assert asked.value("$lane") == "5" and asked.value("$lane(9, $lane) + $lane(2 + 1, $lane)") == "12"
+            assert "no such lane" in asked.error(f"$lane(64, {one})")
+            zero = s.rpc.call("wave.evaluate", **who, expression="10 / ($lane - 3)", lanes="0-5")
+            told = by_lane(zero["lanes"])
+            assert told[3]["state"] == "unavailable" and "zero" in told[3]["reason"] and told[5]["value"] == "5", zero
+            same_everywhere = s.rpc.call("wave.evaluate", **who, expression="$s33", lanes="all")
+            assert [r["lanes"] for r in same_everywhere["lanes"]] == ["0-63"], same_everywhere
+
+
+def test_lanes_of_a_core():
+    def in_a_register(file):
+        return int(re.findall(r"\[(0x[0-9a-f]+), 0x[0-9a-f]+\): DW_OP_bregx VGPR",
+                              " ".join(d.attributes.get("DW_AT_location", "") for d in file.dies.values()))[0], 16)
+
+    with tempfile.TemporaryDirectory() as directory:
+        path = compiled(directory, 3, 2)
+        with Scene(app=f"runtime ttmp; load {path}; queues 1; spin", gpus="gfx90a") as s:
+            planted = Planted(s, path)
+            planted.plant(in_a_register(planted.file))
+            live = s.rpc.call("wave.variables", session=planted.session, wave=WAVE, lane=5, lanes="all")
+            core = pathlib.Path(directory) / "core"
+            run = s.ctl("dump", s.app.pid, LONG_STOP, "-o", core)
+            assert run.returncode == 0, run.stderr
+        with CoreRpc(core) as rpc:
+            dead = rpc.call("wave.variables", session="core", wave=WAVE, lane=5, lanes="all")
+            assert live.pop("stopped_us") >= dead.pop("stopped_us") == 0 and live == dead, (live, dead)
+            assert any(len(v["lanes"]) == 64 for v in live["variables"]), live
+
+
 def numbers_among(variables):
     return [v for v in variables if v["type"] == "int" and v["state"] == "ok"]
 
@@ -373,7 +463,7 @@ def test_a_hidden_variable_has_no_expression():
         path = compiled(directory, 3, 0, HIDDEN)
         with Scene(app=f"runtime ttmp; load {path}; queues 1; spin", gpus="gfx90a") as s:
             planted = Planted(s, path)
-            function = planted.file.functions()[0]
+            function = planted.file.functions[0]
             blocks = [c for b in function.children if b.tag == "DW_TAG_lexical_block" for c in b.children
                       if c.tag == "DW_TAG_lexical_block"]
             planted.plant(planted.file.ranges(blocks[0])[0][0])

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "base/bit_list.h"
 #include "base/argv.h"
 #include "base/clock.h"
 #include "base/elf_view.h"
@@ -584,7 +585,38 @@ static void foreign_descriptors_are_not_closed(void)
 	close(pair[1]);
 }
 
-TEST_SUITE(base, TEST(auxiliary_vectors_are_searched), TEST(foreign_descriptors_are_not_closed),
+static void lists_of_bits_are_parsed_and_printed(void)
+{
+	static const struct {
+		const char *text;
+		uint64_t bits;
+		const char *printed; /* NULL: the same. */
+	} good[] = {
+		{ "0", 1, NULL }, { "63", UINT64_C(1) << 63, NULL }, { "0-63", UINT64_MAX, NULL },
+		{ "0-3,8", 0x10f, NULL }, { "8,3-0003,0,1-2,2", 0x10f, "0-3,8" }, { "1,2", 6, "1-2" },
+	};
+	static const char *const bad[] = { "", ",", "1,", ",1", "64", "1-", "-1", "3-2", "1-64", "0 ", " 0", "0x1", "1--2", "1-2-3",
+					   "99999999999999999999", "all" };
+
+	for (size_t i = 0; i < TEST_COUNT(good); i++) {
+		auto_out struct out o = { 0 };
+		uint64_t bits = 0;
+
+		TEST_ROW_EQ(i, bit_list_parse(good[i].text, &bits), 0);
+		TEST_ROW_EQ(i, bits, good[i].bits);
+		bit_list_print(bits, &o);
+		TEST_ROW_STR(i, o.data, good[i].printed ? good[i].printed : good[i].text);
+	}
+	for (size_t i = 0; i < TEST_COUNT(bad); i++) {
+		uint64_t bits = 7;
+
+		TEST_ROW_EQ(i, bit_list_parse(bad[i], &bits), -EINVAL);
+		TEST_ROW_EQ(i, bits, 7);
+	}
+}
+
+TEST_SUITE(base, TEST(lists_of_bits_are_parsed_and_printed),
+	   TEST(auxiliary_vectors_are_searched), TEST(foreign_descriptors_are_not_closed),
 	   TEST(reader_stops_at_the_end), TEST(reader_numbers_and_strings_end),
 	   TEST(reader_slices_are_bounded), TEST(out_is_bounded_and_sticky),
 	   TEST(a_zeroed_out_is_an_empty_buffer), TEST(out_json_follows_a_format),

@@ -108,7 +108,7 @@ static const char *evaluate(const char *text)
 	if (r == 0)
 		r = values_expression_evaluate(e, types, &names, &call, &v, &error);
 	if (r == 0) {
-		TEST_EQ_FATAL(values_result_node(e, &v, &call, &node), 0);
+		TEST_EQ_FATAL(values_result_node(values_expression_format(e), &v, &call, &node), 0);
 		values_node_print(&node, &o);
 		snprintf(answer, sizeof(answer), "%s", o.data);
 		values_node_deinit(&node);
