@@ -77,13 +77,10 @@ static const struct rpc_group *locate(struct dap *d, const struct rpc_group *lik
 		return NULL;
 	*g = *like;
 	g->pc = pc;
-	if (known) {
-		g->n_frames = known->n_frames;
-		g->frames = known->frames;
-	} else {
-		g->n_frames = result.n_places ? result.places[0].n_frames : 0;
-		g->frames = result.n_places ? result.places[0].frames : NULL;
-	}
+	g->n_frames = known ? known->n_frames : result.n_places ? result.places[0].n_frames : 0;
+	g->frames = known ? known->frames : result.n_places ? result.places[0].frames : NULL;
+	g->n_callers = known ? known->n_callers : 0;
+	g->callers = known ? known->callers : NULL;
 	return g;
 }
 
@@ -115,7 +112,7 @@ int dap_lane_choose(struct dap *d, struct dap_thread *t, uint32_t lane, struct a
 	t->pc = pc;
 	/* What was told of the lane that the agent chooses is told of that. */
 	t->lane = is_base ? t->base_lane : lane;
-	t->n_callers = is_base || (speaks && place == t->base) ? place->n_callers : 0;
+	t->n_callers = is_base || speaks ? place->n_callers : 0;
 	d->focus = of.thread;
 	return 0;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waves of a thread, a page at a time, and counted once although lanes of one may be at several places: a process has more of them than anybody wants to see at once.
+ * Waves of a thread, a page at a time: a process has more of them than anybody wants to see at once.
  * What stands still can be looked at again without any change to what the editor shows.  What runs
- * cannot: a thread may be another group by then, and the page is of what the thread is now.
+ * cannot: a thread may be another group by then, and the page is of what the thread is now.  A wave
+ * counts once, although its lanes may be at several places of its kernel.
  */
 #include <errno.h>
 #include <string.h>

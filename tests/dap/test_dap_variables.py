@@ -380,6 +380,51 @@ def test_lanes_of_a_wave():
         assert a.finish() == 0
 
 
+def lane_rows(v):
+    return [("lane" + "s" * any(c in x["lanes"] for c in ",-") + " " + x["lanes"], in_words(x)) for x in v["lanes"]]
+
+
+def check_all_lanes(a, asked, told, frame):
+    """Each variable with what it is in all lanes: one question for all of them."""
+    reference = next(v["variablesReference"] for v in click(a, frame)["Wave"] if v["name"] == "variables of all lanes")
+    asked.take()
+    rows = a.variables(reference)
+    assert asked.take() == ["wave.variables"] and a.variables(reference) == rows
+    assert [row["name"] for row in rows] == [v["name"] for v in told] and rows
+    several = 0
+    for row, v in zip(rows, told):
+        assert bool(row["variablesReference"]) == (len(v["lanes"]) > 1), (row, v)
+        if len(v["lanes"]) == 1:
+            assert row["value"] == in_words(v["lanes"][0]), (row, v)
+            continue
+        several += 1
+        assert row["namedVariables"] == len(v["lanes"]) and row["value"].startswith(v["lanes"][0]["lanes"] + ": "), (row, v)
+        assert values(a.variables(row["variablesReference"])) == lane_rows(v), (row, v)
+        assert values(a.variables(row["variablesReference"], start=1, count=1)) == lane_rows(v)[1:2]
+    assert not asked.take()
+    return several
+
+
+def test_variables_of_all_lanes():
+    with planted_wave() as (s, planted), Between(s) as between, Adapter(between.path) as a:
+        a.start(pid=s.app.pid)
+        a.pause()
+        between.look = asked = Counted()
+        told = s.rpc.call("wave.variables", session=planted.session, wave=planting.WAVE, lanes="all")["variables"]
+        assert check_all_lanes(a, asked, told, a.frame()["id"]) > 3
+        assert a.finish() == 0
+    with cuda() as s, Between(s) as between, Adapter(between.path) as a:
+        for lane in range(32):
+            s.control(f"register 0 1 2 {lane} 4 {lane // 8}")
+        a.start(pid=s.app.pid)
+        a.pause()
+        between.look = asked = Counted()
+        first = a.call("gpuAgent/waves", threadId=1, count=1)["waves"][0]["ref"]
+        told = s.rpc.call("wave.variables", session=s.attach(), wave=first, lanes="all")["variables"]
+        check_all_lanes(a, asked, told, a.frame()["id"])
+        assert a.finish() == 0
+
+
 def test_a_lane_that_is_elsewhere():
     """Its frames are those of its own place; callers are known of one lane only."""
     with cuda() as s, Adapter(s.socket) as a:
@@ -404,6 +449,14 @@ def test_a_lane_that_is_elsewhere():
         assert click(a, moved["stackFrames"][0]["id"])["Wave"][1]["value"] == "20"
         a.call("gpuAgent/focus", threadId=thread, lane=0)
         assert a.call("stackTrace", threadId=thread) == stack
+        # A thread of lanes that speak for nobody knows no callers, until it shows the lane that does.
+        other = next(t["id"] for t in a.call("threads")["threads"]
+                     if t["id"] != thread and a.values("Wave", t["id"])["wave"] == got["wave"])
+        assert a.call("stackTrace", threadId=other)["totalFrames"] == 1
+        a.call("gpuAgent/focus", threadId=other, lane=0)
+        again = a.call("stackTrace", threadId=other)
+        known = ("name", "line", "instructionPointerReference")
+        assert [[f[k] for k in known] for f in again["stackFrames"]] == [[f[k] for k in known] for f in stack["stackFrames"]], again
         assert a.finish() == 0
 
 

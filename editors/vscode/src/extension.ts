@@ -2,6 +2,7 @@
 // The debugger of type "gpu-agent": which process, which adapter.  What is debugged is the adapter's
 // business (gpu-agentctl dap).
 import * as vscode from "vscode";
+import { chooseLane } from "./lanes";
 import { pickProcess } from "./picker";
 import { Queues } from "./queues";
 import { socketSetting, setting } from "./settings";
@@ -58,6 +59,16 @@ async function takeControl(): Promise<void> {
 	}
 }
 
+async function lane(): Promise<void> {
+	const session = active();
+	try {
+		if (session)
+			await chooseLane(session);
+	} catch (e) {
+		await vscode.window.showErrorMessage((e as Error).message);
+	}
+}
+
 /** Also where the editor takes the session for stopped already.  The answer to a failure shows itself. */
 async function pause(): Promise<void> {
 	await Promise.resolve(active()?.customRequest("pause", { threadId: 1 })).catch(() => undefined);
@@ -87,6 +98,7 @@ export function activate(context: vscode.ExtensionContext): void {
 		vscode.commands.registerCommand("gpu-agent.attach", attach),
 		vscode.commands.registerCommand("gpu-agent.openCore", openCore),
 		vscode.commands.registerCommand("gpu-agent.takeControl", takeControl),
+		vscode.commands.registerCommand("gpu-agent.chooseLane", lane),
 		vscode.commands.registerCommand("gpu-agent.pause", pause),
 		vscode.commands.registerCommand("gpu-agent.pickProcess", (config?: vscode.DebugConfiguration) =>
 			pickProcess(config?.socket)),
