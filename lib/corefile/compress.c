@@ -106,7 +106,7 @@ static void allow_any_window(ZSTD_DCtx *ctx)
 		ZSTD_DCtx_setParameter(ctx, ZSTD_d_windowLogMax, b.upperBound);
 }
 
-static int expand_zstd(const void *data, size_t size, int out_fd, uint64_t max)
+static int expand_zstd(const void *data, size_t size, int out_fd, uint64_t max, uint64_t *ret_at)
 {
 	auto_call(ZSTD_freeDCtxp) ZSTD_DCtx *ctx = ZSTD_createDCtx();
 	size_t out_size = ZSTD_DStreamOutSize(), left = 1;
@@ -122,6 +122,7 @@ static int expand_zstd(const void *data, size_t size, int out_fd, uint64_t max)
 		int r;
 
 		left = ZSTD_decompressStream(ctx, &out, &in);
+		*ret_at = in.pos;
 		if (ZSTD_isError(left))
 			return ZSTD_getErrorCode(left) == ZSTD_error_memory_allocation ? -ENOMEM : -EBADMSG;
 		if (out.pos > max - total)
@@ -178,7 +179,7 @@ static int expand_members(z_stream *z, uint8_t *buf, size_t room, const uint8_t 
 	}
 }
 
-static int expand_gzip(const void *data, size_t size, int out_fd, uint64_t max)
+static int expand_gzip(const void *data, size_t size, int out_fd, uint64_t max, uint64_t *ret_at)
 {
 	auto_free uint8_t *buf = malloc(GZIP_PIECE);
 	z_stream z = { .next_in = data };
@@ -187,12 +188,14 @@ static int expand_gzip(const void *data, size_t size, int out_fd, uint64_t max)
 	if (!buf || inflateInit2(&z, GZIP_ONLY | MAX_WBITS) != Z_OK)
 		return -ENOMEM;
 	r = expand_members(&z, buf, GZIP_PIECE, (const uint8_t *)data + size, out_fd, max);
+	*ret_at = (uint64_t)(z.next_in - (const uint8_t *)data);
 	inflateEnd(&z);
 	return r;
 }
 
-int corefile_decompress(const void *data, size_t size, int out_fd, uint64_t max)
+int corefile_decompress(const void *data, size_t size, int out_fd, uint64_t max, uint64_t *ret_at)
 {
-	return corefile_is_gzip(data, size) ? expand_gzip(data, size, out_fd, max) :
-					      expand_zstd(data, size, out_fd, max);
+	*ret_at = 0;
+	return corefile_is_gzip(data, size) ? expand_gzip(data, size, out_fd, max, ret_at) :
+					      expand_zstd(data, size, out_fd, max, ret_at);
 }

@@ -44,9 +44,10 @@ bool corefile_is_gzip(const void *data, size_t size);
  * Expand a file of either format.
  * @param out_fd  Gets the content; borrowed, blocking.
  * @param max     Most bytes that may come out.
+ * @param ret_at  Also on failure: how far into @p data it came.
  * @return 0, -EBADMSG (damaged, or cut short), -EFBIG (more than @p max), -ENOMEM, -errno of
  *         write(2).
  */
-int corefile_decompress(const void *data, size_t size, int out_fd, uint64_t max);
+int corefile_decompress(const void *data, size_t size, int out_fd, uint64_t max, uint64_t *ret_at);
 
 #endif /* COREFILE_COMPRESS_H */

@@ -124,11 +124,20 @@ int corefile_file_open_path(const char *path, mode_t mode, bool replace, struct 
 
 int corefile_file_space(const struct corefile_file *f, uint64_t *ret_bytes)
 {
-	struct statvfs st;
+	return corefile_space(f->fd, 0, ret_bytes);
+}
 
-	if (fstatvfs(f->fd, &st) < 0)
+int corefile_space(int fd, unsigned keep_percent, uint64_t *ret_bytes)
+{
+	struct statvfs st;
+	uint64_t room, keep;
+
+	if (fstatvfs(fd, &st) < 0)
 		return -errno;
-	*ret_bytes = (uint64_t)st.f_bavail * st.f_frsize;
+	room = (uint64_t)st.f_bavail * st.f_frsize;
+	keep = (uint64_t)st.f_blocks * st.f_frsize / 100 * keep_percent;
+	/* One that has no blocks at all is not full: it has no limit, or does not tell. */
+	*ret_bytes = !st.f_blocks ? UINT64_MAX : room > keep ? room - keep : 0;
 	return 0;
 }
 
@@ -227,7 +236,7 @@ int corefile_map_open(int fd, int scratch_fd, uint64_t max, struct corefile_map 
 		*ret = map;
 		return 0;
 	}
-	r = corefile_decompress(map.data, map.size, scratch_fd, max);
+	r = corefile_decompress(map.data, map.size, scratch_fd, max, &ret->damaged_at);
 	corefile_map_close(&map);
 	return r < 0 ? r : map_fd(scratch_fd, ret);
 }

@@ -50,6 +50,13 @@ int corefile_file_open_path(const char *path, mode_t mode, bool replace, struct 
  */
 int corefile_file_space(const struct corefile_file *f, uint64_t *ret_bytes);
 /**
+ * Tell how much may be written into a file system, but for a part that is left to others.
+ * @param fd  A file on it.
+ * @param ret_bytes  UINT64_MAX when it has no limit that it tells.
+ * @return 0, -errno of fstatvfs(3).
+ */
+int corefile_space(int fd, unsigned keep_percent, uint64_t *ret_bytes);
+/**
  * Bring everything to the disk, then give the file its name.
  * @param replace  A file of that name goes away in the same step; without it, -EEXIST.
  * @return 0, -EEXIST, -EIO, -ENOSPC, other -errno of fsync(2), linkat(2), renameat2(2).
@@ -65,6 +72,7 @@ void corefile_file_close(struct corefile_file *f);
 struct corefile_map {
 	const void *data;
 	size_t size;
+	uint64_t damaged_at; /**< After -EBADMSG: how far into the compressed file the reader came. */
 };
 
 /**
@@ -72,7 +80,7 @@ struct corefile_map {
  * @param fd       Regular file; borrowed, may be closed afterwards.
  * @param scratch_fd  An empty file, which gets what a compressed one expands to; borrowed.
  * @param max      Most bytes that a compressed file may expand to.
- * @param ret      Release with corefile_map_close().
+ * @param ret      Release with corefile_map_close(); on failure only `damaged_at` changes.
  * @return 0, -EINVAL (not a regular file, or empty), -EBADMSG (damaged zstd or gzip), -EFBIG,
  *         -ENOMEM, -errno of writing to the scratch file.
  */

@@ -39,7 +39,7 @@ $(eval $(call fuzz_target,cudbg_dynsym,cudbgshim,$(cudbgshim_ldlibs)))
 $(eval $(call fuzz_target,ctl_document,ctl protocol,$(protocol_ldlibs)))
 fuzz_ctl_document_deps := $(protocol_gen)
 
-$(foreach t,amdgpu cuda,$(eval $(call fuzz_target,corefile_$(t),corefile,$(corefile_ldlibs))))
+$(foreach t,amdgpu compress cuda,$(eval $(call fuzz_target,corefile_$(t),corefile,$(corefile_ldlibs))))
 
 define worker_fuzz
 $(call fuzz_target,worker_$(1),$(worker_libs),$(worker_ldlibs))

@@ -26,7 +26,9 @@
 
 #define SESSION	     "core"
 #define READ_BYTES   65536
+/* A compressed core may expand to so much, but leaves a part of the file system that it is expanded in. */
 #define EXPANDED_MAX (UINT64_C(1) << 40)
+#define KEEP_PERCENT 5
 
 /* The one session with its core. */
 struct server {
@@ -81,17 +83,20 @@ static int give_up_rights(const struct stat *st)
 static int refuse(struct server *s, const char *name, int scratch, int r)
 {
 	const char *why = r == -EINVAL	? "not a regular file, or an empty one" :
-			  r == -EBADMSG ? "offset 0x0: its compression (zstd or gzip) is damaged or cut short" :
-			  r == -EFBIG	? "it expands to more than this program reads" :
+			  r == -EBADMSG ? "its compression (zstd or gzip) is damaged or cut short" :
+			  r == -EFBIG	? "it expands to more than 1 TiB" :
 			  r == -ENOMEM	? "there is no memory for it, or for the window of its compression" :
 			  r == -EBADF	? "compressed, and no file to expand it into can be made in " :
 			  r == -ENOSPC	? "compressed, and there is no room to expand it in " :
 					  strerror(-r);
 	bool place = r == -EBADF || r == -ENOSPC;
+	char offset[32] = "";
 
+	if (r == -EBADMSG)
+		snprintf(offset, sizeof(offset), "offset 0x%llx: ", (unsigned long long)s->map.damaged_at);
 	return agent_err_set(&s->open_err, RPC_ERROR_FAILED, r == -EBADF ? -scratch : -r,
 			     "read the core", place ? "$TMPDIR names another directory" : NULL,
-			     "%.120s: %s%.120s%s%s", name, why, place ? scratch_directory() : "",
+			     "%.120s: %s%s%.120s%s%s", name, offset, why, place ? scratch_directory() : "",
 			     r == -EBADF ? ": " : "", r == -EBADF ? strerror(-scratch) : "");
 }
 
@@ -100,13 +105,20 @@ static int open_core(struct server *s, const char *name)
 	auto_close int scratch = open_scratch();
 	static const struct worker_options options;
 	struct core_bytes bytes = { .name = name };
+	uint64_t room = EXPANDED_MAX;
 	struct stat st;
-	int r = fstat(STDIN_FILENO, &st) < 0 ? -errno : give_up_rights(&st);
+	int r = fstat(STDIN_FILENO, &st) < 0 ? -errno : 0;
 
+	if (scratch >= 0 && corefile_space(scratch, KEEP_PERCENT, &room) == 0 && room > EXPANDED_MAX)
+		room = EXPANDED_MAX;
+	if (r == 0)
+		r = give_up_rights(&st);
 	if (r < 0)
 		return agent_err_set(&s->open_err, RPC_ERROR_FAILED, -r, "drop privileges", NULL,
 				     "cannot enter the sandbox");
-	r = corefile_map_open(STDIN_FILENO, scratch, EXPANDED_MAX, &s->map);
+	r = corefile_map_open(STDIN_FILENO, scratch, room, &s->map);
+	if (r == -EFBIG && room < EXPANDED_MAX)
+		r = -ENOSPC;
 	if (r < 0)
 		return refuse(s, name, scratch, r);
 	bytes.data = s->map.data;

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Core files, looked at: the same as the process showed, whoever wrote the file, and never more than the file deserves."""
 import base64
+import contextlib
 import gzip
 import itertools
 import json
@@ -512,6 +513,46 @@ def test_what_is_no_core_is_refused_with_the_reason():
         assert not seen["complete"] and "offset 0x" in seen["missing"][0], seen["missing"]
     finally:
         s.__exit__(*sys.exc_info())
+
+
+@contextlib.contextmanager
+def file_system(place, size):
+    """Memory as a file system: of so many bytes, or of so many as there are, which it does not tell."""
+    need_root()
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=1777", "none", place], check=True)
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", place], check=True)
+
+
+def test_compressed_cores_have_room_or_say_where_there_is_none():
+    """A part of the file system is left to others; one that tells no size is not full."""
+    with CudaScene(sim="devices 1 sms=3 warps=8") as s:
+        s.session = s.attach(control=True)
+        whole, packed, bomb = fetch(s), s.directory / "packed.gz", s.directory / "bomb.gz"
+        packed.write_bytes(gzip.compress(whole.read_bytes()))
+        bomb.write_bytes(gzip.compress(bytes(64 << 20), 1))
+        with file_system(s.directory / "small", 32 << 20) as small:
+            environ = {"TMPDIR": str(small)}
+            assert ctl("analyze", packed, environ=environ).returncode == 0
+            run = ctl("analyze", bomb, environ=environ)
+            assert run.returncode == FAILURE and f"{bomb}: compressed, and there is no room to expand it in {small}" in run.stderr, run
+            (small / "rest").write_bytes(bytes((32 << 20) - (64 << 10)))
+            run = ctl("analyze", packed, environ=environ)
+            assert run.returncode == FAILURE and "there is no room" in run.stderr, run
+        with file_system(s.directory / "endless", 0) as endless:
+            assert os.statvfs(endless).f_blocks == 0
+            assert ctl("analyze", packed, environ={"TMPDIR": str(endless)}).returncode == 0
+            s.rpc.call("session.detach", session=s.session)
+            run = s.ctl("dump", s.app.pid, LONG_STOP, "-o", endless / "core")
+            assert run.returncode == 0 and (endless / "core").stat().st_size, run
+        # Where it is damaged: far into it.
+        data = packed.read_bytes()
+        packed.write_bytes(data[:-9])
+        run = ctl("analyze", packed)
+        assert run.returncode == FAILURE and f"{packed}: offset {len(data) - 9:#x}: its compression" in run.stderr, run
 
 
 def never_worse_than_an_error(path, data, rng, cuts, flips):

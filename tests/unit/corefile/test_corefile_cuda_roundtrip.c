@@ -214,6 +214,7 @@ static void compressed_core_expands_to_the_same(void)
 	auto_free uint8_t *expanded = NULL;
 	struct corefile_problem error;
 	struct cudacore c, got;
+	uint64_t at;
 
 	population_fill(&c, &most);
 	plain = population_write(&c, &(struct cudacore_write_options){ 0 });
@@ -221,15 +222,15 @@ static void compressed_core_expands_to_the_same(void)
 	CU_ASSERT_TRUE(packed.size < plain.size);
 	TEST_EQ(cudacore_read(packed.data, packed.size, &got, &error), -ENOEXEC);
 	TEST_STR(error.text, "compressed with zstd: expand it with unzstd first");
-	TEST_EQ(corefile_decompress(packed.data, packed.size, out, plain.size - 1), -EFBIG);
+	TEST_EQ(corefile_decompress(packed.data, packed.size, out, plain.size - 1, &at), -EFBIG);
 	TEST_EQ(ftruncate(out, 0), 0);
 	TEST_EQ(lseek(out, 0, SEEK_SET), 0);
-	TEST_EQ(corefile_decompress(packed.data, packed.size, out, plain.size), 0);
+	TEST_EQ(corefile_decompress(packed.data, packed.size, out, plain.size, &at), 0);
 	expanded = malloc(plain.size);
 	TEST_EQ(pread(out, expanded, plain.size, 0), plain.size);
 	TEST_EQ(memcmp(expanded, plain.data, plain.size), 0);
 	for (size_t cut = 0; cut < packed.size; cut += 1 + packed.size / 50)
-		TEST_ROW_EQ(cut, corefile_decompress(packed.data, cut, out, UINT64_MAX), -EBADMSG);
+		TEST_ROW_EQ(cut, corefile_decompress(packed.data, cut, out, UINT64_MAX, &at), -EBADMSG);
 	cudacore_deinit(&c);
 	free(plain.data);
 	free(packed.data);

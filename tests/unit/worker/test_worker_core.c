@@ -371,8 +371,10 @@ static void memories_of_a_cuda_core(void)
 		{ false, RPC_MEMORY_SPACE_PARAM, 0, 0x210, "parameters", NULL },
 		{ false, RPC_MEMORY_SPACE_PARAM, 0, 0x20f, NULL, "" },
 		{ false, RPC_MEMORY_SPACE_CONSTANT, 3, 0, "with a bank i", NULL },
-		{ false, RPC_MEMORY_SPACE_CONSTANT, 3, 13, NULL, ": of that bank of the kernel, the core has less" },
-		{ false, RPC_MEMORY_SPACE_CONSTANT, 2, 0, NULL, ": of that bank of the kernel, the core has less" },
+		{ false, RPC_MEMORY_SPACE_CONSTANT, 3, 13, NULL,
+		  ": of that bank of the kernel, the core has less" },
+		{ false, RPC_MEMORY_SPACE_CONSTANT, 2, 0, NULL,
+		  ": of that bank of the kernel, the core has less" },
 		{ false, RPC_MEMORY_SPACE_GENERIC, 0, 0x10007, "memory with a bank in it", NULL },
 		{ false, RPC_MEMORY_SPACE_GENERIC, 0, 0x7e0000000000, NULL,
 		  ": nor does it say at which generic addresses shared and local memory are" },
@@ -387,8 +389,10 @@ static void memories_of_a_cuda_core(void)
 
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
 		char buf[64] = "";
-		const struct target_wave_memory what = { .wave = &name, .space = rows[i].space, .bank = rows[i].bank,
-							 .address = rows[i].address, .buf = buf, .size = sizeof(buf) - 1 };
+		const struct target_wave_memory what = { .wave = &name, .space = rows[i].space,
+							 .bank = rows[i].bank,
+							 .address = rows[i].address, .buf = buf,
+							 .size = sizeof(buf) - 1 };
 		struct agent_err err = { 0 };
 		struct rpc_arena arena;
 		size_t size;
