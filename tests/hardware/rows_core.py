@@ -136,17 +136,29 @@ def their_places(judge, path):
     return places, opening
 
 
-def both_read(b, path, doc, block, thread, at_least):
-    """The same kernels, warps and lines, and the same values of a thread."""
+def both_read(b, path, doc, block, threads, at_least):
+    """The same kernels, warps and lines, and the same values of some threads of a block: at_least so many of each."""
     judge = nvgdb.CudaGdb(b)
     theirs, opening = their_places(judge, path)
+    b.engine.section(f"cuda-gdb opens {os.path.basename(path)}", opening[-4000:])
     ours = our_places(doc)
     different = ours.differences(theirs)
-    answers = judge.core(path, [nvgdb.ask_thread(block, thread), *rows_values.QUESTIONS])[2:]
-    values = rows_values.compare_thread(variables_in_core(b, path, doc, block, thread), answers)
-    b.engine.section(f"cuda-gdb opens {os.path.basename(path)}", opening[-4000:])
+    # What is built in need not be asked of all.
+    questions = [[nvgdb.ask_thread(block, thread), *(rows_values.QUESTIONS if i == 0 else [nvgdb.ASK_VARIABLES])]
+                 for i, thread in enumerate(threads)]
+    answers = iter(judge.core(path, [q for of_thread in questions for q in of_thread])[1:])
+    values = rows_values.Comparison()
+    for i, (thread, of_thread) in enumerate(zip(threads, questions)):
+        _, *told = [next(answers) for _ in of_thread]
+        c = rows_values.compare_thread(variables_in_core(b, path, doc, block, thread), told, built_in_too=i == 0)
+        assert c.same >= at_least, f"thread {thread}: {c}; {at_least} at least were to be compared"
+        values.take(c, f"thread {thread}")
+    assert next(answers, None) is None
     assert not different, "; ".join(different) + f"; values: {values}"
-    return f"{ours}: the same; values: {values.check(at_least)}", opening
+    return f"{ours}: the same; values of {len(threads)} threads: {values.check(at_least * len(threads))}", opening
+
+
+WARP = range(32, 64)
 
 
 def ours_in_cuda_gdb(b, _p):
@@ -154,7 +166,7 @@ def ours_in_cuda_gdb(b, _p):
     path = getattr(b, "our_core", None)
     if not path:
         raise Skipped("there is no core of ours")
-    return both_read(b, path, analyzed(b, path), 1, 32 + rows_values.LANE, at_least=12)[0]
+    return both_read(b, path, analyzed(b, path), 1, WARP, at_least=12)[0]
 
 
 # -- the driver's own -----------------------------------------------------------------------------------
@@ -224,7 +236,7 @@ def fault_core_in_both(b):
         raise Skipped("there is no core of the driver")
     doc = analyzed(b, path)
     block, thread = b.lab.kinds["fault"].thread
-    text, opening = both_read(b, path, doc, block, thread, at_least=2)
+    text, opening = both_read(b, path, doc, block, [thread], at_least=2)
     check_opening(opening, block, thread)
     return text
 
@@ -267,7 +279,7 @@ def triggered_core_in_both(b):
     path = getattr(b, "user_core", None)
     if not path:
         raise Skipped("there is no core of the driver")
-    return both_read(b, path, analyzed(b, path), 1, 32 + rows_values.LANE, at_least=12)[0]
+    return both_read(b, path, analyzed(b, path), 1, WARP, at_least=12)[0]
 
 
 def cores(b):

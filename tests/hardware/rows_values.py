@@ -301,6 +301,13 @@ class Comparison:
                 self.add(name, mine[i].get("value") if mine[i]["state"] == "ok" else None,
                          yours[i].value if yours[i].is_known else None)
 
+    def take(self, other, where):
+        """Add what another comparison has found."""
+        self.same += other.same
+        self.known_to_nobody += other.known_to_nobody
+        for name in ("known_here_only", "different", "unavailable_here", "unlisted"):
+            getattr(self, name).extend(f"{where}: {text}" for text in getattr(other, name))
+
     def __str__(self):
         text = (f"{self.same} the same, {len(self.different)} different, {len(self.unavailable_here)} unavailable here but "
                 f"known there, {len(self.known_here_only)} known here only, {len(self.unlisted)} not listed by both")

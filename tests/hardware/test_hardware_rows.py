@@ -415,6 +415,10 @@ def test_comparing_values_counts_every_one():
     assert c.check(3) and c.known_here_only == ["gone"], str(c)
     with pytest.raises(AssertionError):
         compared(OURS).check(at_least=4)
+    total = rows_values.Comparison()
+    for ours in (OURS, [variable("a", "2", scope="argument"), *OURS[1:]], OURS[1:]):
+        total.take(compared(ours), "there")
+    assert (total.same, len(total.different), len(total.unlisted)) == (7, 1, 1) and "there: a: 2 here, 1 there" in str(total), str(total)
     with pytest.raises(AssertionError):
         rows_values.compare_thread([], ["^done,variables=[]"])
 
@@ -540,7 +544,7 @@ def test_a_core_of_a_fault_is_read_as_the_drivers_would_be(here, monkeypatch):
     if not facts.find_debugger():
         print("  not compared with cuda-gdb: there is none")
         return
-    text, opening = rows_core.both_read(here.b, path, rows_core.analyzed(here.b, path), 1, 37, at_least=2)
+    text, opening = rows_core.both_read(here.b, path, rows_core.analyzed(here.b, path), 1, [37], at_least=2)
     rows_core.check_opening(opening, 1, 37)
     with pytest.raises(AssertionError):
         rows_core.check_opening(opening, 1, 36)
