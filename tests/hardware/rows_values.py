@@ -10,6 +10,7 @@ from engine import Skipped
 from programs import planted_values, real
 
 LANE = 5
+OTHER_LANES = (0, 31)
 BUILT_IN = ("threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize")
 # Expressions over variables of spin(), and what they are in a thread.
 EXPRESSIONS = {
@@ -343,10 +344,11 @@ def live_judge(b):
 
 
 def values_of_both(b, p):
-    """Variables and expressions of one thread, live; the loop goes on between the two, its variables do not change."""
+    """Variables of some threads, live, and expressions; the loop goes on between the two, its variables do not change."""
     judge = live_judge(b)
     with Held(b, p) as h:
         ours = h.variables(lane=LANE)["variables"]
+        others = {lane: h.variables(lane=lane)["variables"] for lane in OTHER_LANES}
         printed = []
         for expression in EXPRESSIONS:
             try:
@@ -355,16 +357,19 @@ def values_of_both(b, p):
                 told = {"state": str(error)}
             printed.append(told["value"] if told["state"] == "ok" and "value" in told else None)
     answers = judge.live(p, [nvgdb.ask_thread(h.block, h.thread(LANE)), *QUESTIONS,
-                             *(f"print {expression}" for expression in EXPRESSIONS)])
+                             *(f"print {expression}" for expression in EXPRESSIONS),
+                             *(q for lane in others for q in (nvgdb.ask_thread(h.block, h.thread(lane)), nvgdb.ASK_VARIABLES))])
     b.engine.fact("cuda-gdb --batch, attach, variables, detach", f"{judge.ms} ms")
     rows_look.check_runs(p)
-    theirs = answers[1 + len(QUESTIONS):]
-    assert len(theirs) == len(printed), f"{len(theirs)} answers to {len(printed)} expressions"
+    theirs, of_others = answers[1 + len(QUESTIONS):][:len(printed)], answers[1 + len(QUESTIONS) + len(printed):][1::2]
+    assert len(theirs) == len(printed) and len(of_others) == len(others), f"{len(answers)} answers"
     c = compare_thread(ours, answers[1:1 + len(QUESTIONS)])
     for expression, mine, answer in zip(EXPRESSIONS, printed, theirs):
         c.add(expression, mine, nvgdb.printed(answer))
+    for (lane, mine), answer in zip(others.items(), of_others):
+        c.take(compare_thread(mine, [answer], built_in_too=False), f"lane {lane}")
     b.engine.fact("values beside cuda-gdb, live", str(c))
-    return c.check(at_least=20)
+    return c.check(at_least=45)
 
 
 def lines_of_both(b, p):

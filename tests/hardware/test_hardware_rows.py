@@ -319,12 +319,14 @@ if "--version" in argv:
     sys.exit(print("a debugger"))
 assert "-p" in argv
 print("attached")
+thread = ""
 for flag, command in zip(argv, argv[1:]):
     if flag == "-ex":
         if command.startswith("echo "):
             sys.stdout.write(command[5:].replace("\\\\n", "\\n"))
         else:
-            print(known.get(command, "It does not know " + command))
+            thread = command if command.startswith("cuda block") else thread
+            print(known.get(thread + command, known.get(command, "It does not know " + command)))
 """
 
 
@@ -344,19 +346,24 @@ def answers_of_thread(p, block, thread):
         listed.append((name, f"(@generic void *) {address:#x}"))
     listed += [(name, text) for name, text in v.items() if name not in rows_values.BUILT_IN]
     mi = ",".join(f'{{name="{name}",value="{text}"}}' for name, text in listed)
-    return {nvgdb.ASK_VARIABLES: f"^done,variables=[{mi}]",
+    return {nvgdb.ask_thread(block, thread) + nvgdb.ASK_VARIABLES: f"^done,variables=[{mi}]",
             **{f"print {name}": f"$1 = {v[name]}" for name in rows_values.BUILT_IN},
             **{f"print {e}": f"$7 = {want(v, thread)}" for e, want in rows_values.EXPRESSIONS.items()}}
 
 
 def test_values_beside_a_debugger_that_has_attached(here, program, monkeypatch):
     p = program("values")
-    answers = answers_of_thread(p, 1, 32 + rows_values.LANE)
+    answers = {}
+    for lane in (*rows_values.OTHER_LANES, rows_values.LANE):
+        answers.update(answers_of_thread(p, 1, 32 + lane))
+    variables, other = (nvgdb.ask_thread(1, 32 + lane) + nvgdb.ASK_VARIABLES for lane in (rows_values.LANE, 31))
     live_debugger(here, monkeypatch, answers)
-    assert passes(here, rows_values.values_of_both, p).startswith("30 the same, 0 different, 0 unavailable here")
+    assert passes(here, rows_values.values_of_both, p).startswith("60 the same, 0 different, 0 unavailable here")
     for question, answer, words in (("print index % 128", "$7 = 38", "1 different"), ("print number", "No symbol", "1 known here only"),
-                                    (nvgdb.ASK_VARIABLES, "No frame selected.", "lists no variables"),
-                                    (nvgdb.ASK_VARIABLES, '^done,variables=[{name="w",value="0x7e1000"}]', "14 not listed by both")):
+                                    (variables, "No frame selected.", "lists no variables"),
+                                    (other, "No frame selected.", "lists no variables"),
+                                    (other, answers[variables], "8 different"),
+                                    (variables, '^done,variables=[{name="w",value="0x7e1000"}]', "14 not listed by both")):
         live_debugger(here, monkeypatch, {**answers, question: answer})
         result, detail = here.row(rows_values.values_of_both, p)
         assert result == ("PASS" if "only" in words else "FAIL") and words in detail, (question, result, detail)
