@@ -10,6 +10,9 @@ NOTHING = re.compile(r"<optimized out>|<unavailable>|<not saved>|<error|Cannot a
                      r"value has been optimized|was not saved|is not valid")
 
 
+TOLD = 50000
+
+
 class Failed(AssertionError):
     """The judge says nothing that can be used."""
 
@@ -63,7 +66,9 @@ class CudaGdb:
             argv += ["-ex", f"echo \\n@@{i}\\n", "-ex", command]
         done = self.b.engine.run(*argv, seconds=seconds, codes=None, env={"HOME": str(scratch), "TMPDIR": str(scratch)},
                                  cwd=scratch)
-        self.b.engine.trace("cuda-gdb " + " ; ".join(map(str, (*opening, *commands)))[:300], f"{done.out}\n--- stderr\n{done.err}")
+        # Tables of threads are long, and there are other things to tell.
+        self.b.engine.trace("cuda-gdb " + " ; ".join(map(str, (*opening, *commands)))[:300],
+                            f"{done.out[:TOLD]}\n--- stderr\n{done.err[:TOLD]}")
         answers = re.split(r"\n@@\d+\n", done.out)
         if len(answers) != len(commands) + 1 or "internal-error" in done.err:
             said = (done.err.strip() or done.out.strip() or "nothing").splitlines()[-1]
