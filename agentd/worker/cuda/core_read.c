@@ -245,7 +245,7 @@ void core_cuda_warp_of(const struct core_cuda *c, const struct cudacore_warp *ro
 }
 
 static void fill_wave(const struct core_cuda *c, const struct cudacore_warp *row,
-		      struct cuda_parts *parts, struct wave *ret)
+		      uint32_t leader, struct cuda_parts *parts, struct wave *ret)
 {
 	const struct cudacore_grid *g;
 	const struct cudacore_lane *l;
@@ -263,6 +263,7 @@ static void fill_wave(const struct core_cuda *c, const struct cudacore_warp *row
 	if (g && l)
 		cuda_warp_add_number(w.view.n_lanes, core_cuda_dim(g->block_dim), speaker,
 				     core_cuda_dim(l->thread), ret);
+	ret->leader = leader;
 	cuda_warp_add_parts(&w.view, speaker, parts, ret);
 }
 
@@ -307,8 +308,7 @@ static void add_sm(struct core_cuda_waves *ret, const struct core_cuda *c,
 		for (uint32_t i = first; head && i < CORE_CUDA_SLOTS; i++) {
 			if (!slots[i] || !same_block(c, head, slots[i]))
 				continue;
-			fill_wave(c, slots[i], &ret->parts, &ret->waves[ret->n]);
-			wave_set_leader(&ret->waves[ret->n], leader);
+			fill_wave(c, slots[i], leader, &ret->parts, &ret->waves[ret->n]);
 			ret->warps[ret->n++] = slots[i];
 			slots[i] = NULL;
 		}

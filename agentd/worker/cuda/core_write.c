@@ -321,6 +321,8 @@ static int look(struct cuda_core *k, const struct target_waves_from *from, bool 
 	ret->stopped_us = (clock_now_ns() - began) / 1000;
 	if (ret->has_waves)
 		cuda_waves_stopped(from, ret->stopped_us, ret->agent_us, a, &ret->waves);
+	if (ret->has_waves)
+		cuda_waves_add_parts(c, a, &ret->waves);
 	return r < 0 ? r : go;
 }
 

@@ -71,6 +71,7 @@ struct target_cuda {
 	struct cuda_context *contexts;
 	size_t n_contexts, contexts_capacity;
 	uint32_t last_context;
+	struct cuda_asked *asked; /**< Of the waves read last, in their order; see cuda_waves_add_parts(). */
 	struct cuda_module *modules;
 	size_t n_modules, modules_capacity;
 	uint32_t last_module;
@@ -186,6 +187,11 @@ int cuda_waves(struct target *t, const struct target_waves_from *from, struct rp
 int cuda_waves_read(struct target_cuda *c, const struct target_waves_from *from,
 		    uint64_t deadline_ns, struct rpc_arena *a, struct target_waves *ret,
 		    uint64_t *ret_devices);
+/**
+ * Add the parts of the waves that cuda_waves_read() has filled in.  Nothing has to stand still for
+ * this, but nothing of the devices may have been read since, and the arena must be the same.
+ */
+void cuda_waves_add_parts(struct target_cuda *c, struct rpc_arena *a, struct target_waves *ret);
 /** Add to the waves how long the devices stood. */
 void cuda_waves_stopped(const struct target_waves_from *from, uint64_t stopped_us,
 			uint64_t agent_us, struct rpc_arena *a, struct target_waves *ret);
@@ -202,16 +208,26 @@ void cuda_warp_of(const struct cuda_device *d, uint32_t sm, uint32_t warp, struc
  */
 bool cuda_warp_ask_exceptions(struct target_cuda *c, struct cuda_warp *w,
 			      struct cudbgshim_lanes *lanes);
+/** Exceptions of the lanes of a warp that is apart, where the state of its device has one for all. */
+struct cuda_asked {
+	struct cuda_asked *next;
+	uint32_t wave; /**< Position of the wave. */
+	bool has;      /**< Else the state has them. */
+	uint32_t exceptions[CUDBGSHIM_MAX_LANES];
+};
 /**
- * Describe one warp as a wave, and its parts if its lanes are at different places; without leaders.
+ * Describe one warp as a wave; leader and parts are left alone.
  * @param g      NULL: its grid is not known.
  * @param until  Monotonic, in ns: the driver is not asked for exceptions of lanes after that.
  * @return false: the lanes are at different places, and which of them raised the exception of the
  *         warp is not known: see cuda_warp_ask_exceptions().
  */
 bool cuda_fill_wave(struct target_cuda *c, const struct cuda_device *d, uint32_t sm, uint32_t warp,
-		    const struct cudbgshim_grid *g, uint64_t until, struct cuda_parts *parts,
+		    const struct cudbgshim_grid *g, uint64_t until, struct cuda_asked *asked,
 		    struct wave *ret);
+/** Add the parts of a warp that was described.  The device may run again.  @param asked  May be NULL. */
+void cuda_wave_add_parts(const struct cuda_device *d, const struct cuda_asked *asked,
+			 struct cuda_parts *parts, struct wave *w);
 /**
  * @return of the warps @p left of a multiprocessor, as bits, those in the block of the first one.
  */

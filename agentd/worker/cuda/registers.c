@@ -22,13 +22,14 @@ static void fill_wave(struct target_cuda *c, uint32_t sm, uint32_t warp, struct 
 {
 	const struct cuda_device *d = o->d;
 	size_t at = cudbgshim_state_index(d->state, sm, warp);
+	struct cuda_asked asked;
 	struct cudbgshim_grid g;
 	bool known =
 		cudbgshim_get_grid(c->shim, d->d.gpu_id, d->state->warps[at].grid_id, &g) == 0;
 
 	/* Where lanes are missing, the registers say so. */
-	(void)cuda_fill_wave(c, d, sm, warp, known ? &g : NULL, o->deadline_ns, &o->parts,
-			     &o->wave);
+	(void)cuda_fill_wave(c, d, sm, warp, known ? &g : NULL, o->deadline_ns, &asked, &o->wave);
+	cuda_wave_add_parts(d, &asked, &o->parts, &o->wave);
 }
 
 /* Search for a warp by what it works on, wherever that is. */

@@ -6,6 +6,7 @@
 
 #include "agentd/worker/cuda/cuda.h"
 #include "agentd/worker/snapshot/registers.h"
+#include "agentd/worker/snapshot/wave_convert.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 
@@ -30,7 +31,7 @@ struct look {
 	size_t n_grids, grids_capacity;
 	uint64_t deadline_ns;
 	uint64_t read; /* Devices whose state is at hand, one bit each. */
-	struct cuda_parts parts;
+	struct cuda_asked **asked; /* Where the next one belongs. */
 	uint32_t unknown, late; /* Warps that are apart, and of whose lanes exceptions are not known. */
 };
 
@@ -134,25 +135,36 @@ static uint32_t queue_of(struct target_cuda *c, uint32_t dev, const struct cudbg
 }
 
 bool cuda_fill_wave(struct target_cuda *c, const struct cuda_device *d, uint32_t sm, uint32_t warp,
-		    const struct cudbgshim_grid *g, uint64_t until, struct cuda_parts *parts,
+		    const struct cudbgshim_grid *g, uint64_t until, struct cuda_asked *asked,
 		    struct wave *ret)
 {
 	struct cudbgshim_lanes lanes;
 	struct cuda_warp w;
-	uint32_t speaker;
 	bool known;
 
 	cuda_warp_of(d, sm, warp, &w);
 	known = find_lanes(c, until, &w, &lanes);
-	speaker = cuda_warp_speaker(&w);
-	cuda_warp_fill_wave(&w, speaker, ret);
+	asked->has = w.exceptions == lanes.exception;
+	if (asked->has)
+		memcpy(asked->exceptions, lanes.exception, sizeof(asked->exceptions));
+	cuda_warp_fill_wave(&w, cuda_warp_speaker(&w), ret);
 	ret->queue_id = queue_of(c, w.gpu_id, g);
 	if (g) {
 		ret->kernel_handle = g->entry;
 		cuda_warp_add_number(w.n_lanes, g->block_dim, 0, w.whole->base_thread, ret);
 	}
-	cuda_warp_add_parts(&w, speaker, parts, ret);
 	return known;
+}
+
+void cuda_wave_add_parts(const struct cuda_device *d, const struct cuda_asked *asked,
+			 struct cuda_parts *parts, struct wave *wave)
+{
+	struct cuda_warp w;
+
+	cuda_warp_of(d, wave->unit, wave->index, &w);
+	if (asked && asked->has)
+		w.exceptions = asked->exceptions;
+	cuda_warp_add_parts(&w, cuda_warp_speaker(&w), parts, wave);
 }
 
 uint64_t cuda_warps_of_block(const struct cudbgshim_warp *warps, uint64_t left)
@@ -248,6 +260,20 @@ static int read_device(struct look *l, struct cuda_device *d)
 
 /* ------------------------------------------------------------------ afterwards ---------------- */
 
+/* The parts are made when the devices run again; whoever lacks one is told as it is known then. */
+static void keep_asked(struct look *l, const struct cuda_asked *asked)
+{
+	struct cuda_asked *kept = rpc_arena_array(l->a, 1, sizeof(*kept));
+
+	if (!kept)
+		return;
+	*kept = *asked;
+	kept->next = NULL;
+	kept->wave = (uint32_t)l->ret->n_waves - 1;
+	*l->asked = kept;
+	l->asked = &kept->next;
+}
+
 static void add_wave(struct look *l, const struct cuda_device *d, uint32_t sm, uint32_t warp,
 		     uint32_t leader)
 {
@@ -255,17 +281,20 @@ static void add_wave(struct look *l, const struct cuda_device *d, uint32_t sm, u
 	const struct grid *g = find_grid(l, d->d.gpu_id, d->state->warps[at].grid_id);
 	struct wave *to = &l->ret->waves[l->ret->n_waves++];
 
+	struct cuda_asked asked;
+
 	if (!cuda_fill_wave(l->c, d, sm, warp, g && g->known ? &g->facts : NULL, l->deadline_ns,
-			    &l->parts, to)) {
+			    &asked, to)) {
 		l->unknown++;
 		l->late += clock_now_ns() >= l->deadline_ns;
 	}
-	wave_set_leader(to, leader);
+	to->leader = leader;
+	if (asked.has)
+		keep_asked(l, &asked);
 }
 
-static void add_missing_parts(struct look *l)
+static void add_missing_lanes(struct look *l)
 {
-	add_missing(l, cuda_parts_missing(&l->parts));
 	if (l->unknown)
 		add_missing(l, rpc_arena_printf(
 				       l->a,
@@ -307,7 +336,7 @@ static int make_waves(struct look *l)
 	for (size_t i = 0; i < c->n_devices; i++)
 		for (uint32_t sm = 0; l->read >> i & 1 && sm < c->devices[i].state->n_sms; sm++)
 			add_sm(l, &c->devices[i], sm);
-	add_missing_parts(l);
+	add_missing_lanes(l);
 	for (size_t i = 0; i < l->n_grids; i++)
 		if (!l->grids[i].known)
 			add_missing(l,
@@ -315,6 +344,42 @@ static int make_waves(struct look *l)
 					    l->a, "device %u: grid %llu is not known to the driver",
 					    l->grids[i].dev, (unsigned long long)l->grids[i].id));
 	return 0;
+}
+
+/* Registers were read during the stop, with what was known of their waves by then. */
+static void tell_registers(struct rpc_arena *a, struct target_waves *ret)
+{
+	for (size_t i = 0; i < ret->n_registers; i++) {
+		struct rpc_wave *to = &ret->registers[i].wave;
+		size_t k = 0;
+
+		while (k < ret->n_waves && (ret->waves[k].gpu_id != to->gpu_id ||
+					    ret->waves[k].unit != to->ref.unit ||
+					    ret->waves[k].index != to->ref.index))
+			k++;
+		if (k < ret->n_waves)
+			waves_convert_parts(a, &ret->waves[k], false, to);
+	}
+}
+
+void cuda_waves_add_parts(struct target_cuda *c, struct rpc_arena *a, struct target_waves *ret)
+{
+	struct cuda_parts parts = { .arena = a };
+	const struct cuda_asked *asked = c->asked;
+	const char *missing;
+
+	for (size_t i = 0; i < ret->n_waves; i++) {
+		struct wave *w = &ret->waves[i];
+		bool is_its = asked && asked->wave == i;
+
+		cuda_wave_add_parts(&c->devices[w->gpu_id], is_its ? asked : NULL, &parts, w);
+		asked = is_its ? asked->next : asked;
+	}
+	c->asked = NULL;
+	tell_registers(a, ret);
+	missing = cuda_parts_missing(&parts);
+	if (missing && ret->missing && ret->n_missing < MISSING_MAX)
+		ret->missing[ret->n_missing++] = missing;
 }
 
 void cuda_waves_stopped(const struct target_waves_from *from, uint64_t stopped_us,
@@ -434,9 +499,10 @@ int cuda_waves_read(struct target_cuda *c, const struct target_waves_from *from,
 		    uint64_t *ret_devices)
 {
 	struct look l = { .c = c, .from = from, .a = a, .ret = ret, .deadline_ns = deadline_ns,
-			  .parts = { .arena = a } };
+			  .asked = &c->asked };
 	int r;
 
+	c->asked = NULL;
 	*ret = (struct target_waves){ .missing = rpc_arena_array(a, MISSING_MAX, sizeof(*ret->missing)) };
 	r = read_all(&l);
 	if (c->lost_news)
@@ -470,5 +536,7 @@ int cuda_waves(struct target *t, const struct target_waves_from *from, struct rp
 	go = cuda_go(c, r < 0 ? NULL : err);
 	cuda_waves_stopped(from, (clock_now_ns() - began) / 1000, (read_at - stopped) / 1000, a,
 			   ret);
+	if (r == 0)
+		cuda_waves_add_parts(c, a, ret);
 	return r < 0 ? r : go;
 }

@@ -52,8 +52,8 @@ static struct rpc_wave_ref ref_of(struct wave *w)
 	};
 }
 
-static void convert_parts(struct rpc_arena *a, const struct wave *w, bool has_group,
-			  struct rpc_wave *to)
+void waves_convert_parts(struct rpc_arena *a, const struct wave *w, bool has_group,
+			 struct rpc_wave *to)
 {
 	uint32_t n = wave_n_parts(w);
 
@@ -101,7 +101,7 @@ struct rpc_wave *waves_convert(struct rpc_arena *a, struct wave *waves, const ui
 			.group = group_of ? group_of[i] : 0,
 		};
 		to->reasons = reasons_get(&reasons, w->reasons, &to->n_reasons);
-		convert_parts(a, w, group_of, to);
+		waves_convert_parts(a, w, group_of, to);
 	}
 	return rpc_arena_error(a) < 0 ? NULL : result;
 }

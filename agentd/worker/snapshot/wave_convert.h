@@ -18,6 +18,9 @@ struct locations;
  */
 struct rpc_wave *waves_convert(struct rpc_arena *a, struct wave *waves, const uint32_t *group_of,
 			       size_t n);
+/** Convert the parts of a wave that was converted before it had them.  @param has_group  They have. */
+void waves_convert_parts(struct rpc_arena *a, const struct wave *w, bool has_group,
+			 struct rpc_wave *to);
 /**
  * Convert groups for replies.
  * @param waves   The waves that were counted; must live as long as the result.

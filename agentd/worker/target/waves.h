@@ -73,13 +73,6 @@ static inline bool wave_speaks(const struct wave *w)
 {
 	return !w->is_part || w->lane == w->parts->list[0].lane;
 }
-/** Set the leader of a wave and of its parts. */
-static inline void wave_set_leader(struct wave *w, uint32_t leader)
-{
-	w->leader = leader;
-	for (uint32_t i = 0; i < wave_n_parts(w); i++)
-		w->parts->list[i].leader = leader;
-}
 
 /**
  * @return whether the name says what the wave works on, by dispatch, workgroup and wave in group.

@@ -238,7 +238,7 @@ def test_a_page_has_a_wave_once():
             assert all(len(w["parts"]) == 2 for w in page["waves"]), page["waves"]
 
 
-def test_registers_of_a_warp_tell_its_parts(tmp_path):
+def test_registers_of_a_warp_tell_its_parts():
     with scene() as s:
         s.control("warp 0 1 2 pc=0x10 idle=0xc0 active=0xff")
         wave = {"queue_id": 0, "unit": 1, "index": 2}
@@ -248,6 +248,8 @@ def test_registers_of_a_warp_tell_its_parts(tmp_path):
         doc = s.rpc.call("gpu.snapshot", session=s.attach(), registers=True)
         shown = [(r["wave"]["ref"]["unit"], r["wave"]["ref"]["index"]) for r in doc["registers"]]
         assert sorted(shown) == sorted(set(shown)) and (1, 2) in shown, shown
+        wave = next(r["wave"] for r in doc["registers"] if r["wave"]["ref"]["unit"] == 1 and r["wave"]["ref"]["index"] == 2)
+        assert parts(wave, base(s)) == [(0x10, 0xff, True), (0xc0, 0xffffff00, False)], wave
 
 
 def flat(text):

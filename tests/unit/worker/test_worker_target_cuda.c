@@ -39,12 +39,10 @@ static void warps_become_waves(void)
 {
 	struct cuda_device d = { .d = { .gpu_id = 3 } };
 	struct target_cuda c = { 0 };
-	auto_rpc_arena struct rpc_arena arena;
-	struct cuda_parts parts = { .arena = &arena };
 	struct cudbgshim_state *s;
+	struct cuda_asked asked;
 	struct wave w;
 
-	rpc_arena_init(&arena, 0);
 
 	TEST_EQ_FATAL(cudbgshim_state_create(2, 4, 32, &s), 0);
 	d.state = s;
@@ -52,7 +50,7 @@ static void warps_become_waves(void)
 					       .block = { 1, 2, 3 } };
 	for (uint32_t lane = 0; lane < 32; lane++)
 		s->lane_pc[6 * 32 + lane] = 0x1000 + lane;
-	cuda_fill_wave(&c, &d, 1, 2, NULL, 0, &parts, &w);
+	cuda_fill_wave(&c, &d, 1, 2, NULL, 0, &asked, &w);
 	TEST_EQ(w.pc, 0x1004);
 	TEST_EQ(w.has_wave_in_group, false);
 	TEST_EQ(w.lanes, 4);
@@ -60,21 +58,21 @@ static void warps_become_waves(void)
 	TEST_EQ(w.unit * 10 + w.index, 12);
 	TEST_EQ(w.workgroup[2], 3);
 	s->broken_warps[1] = 1u << 2;
-	cuda_fill_wave(&c, &d, 1, 2, NULL, 0, &parts, &w);
+	cuda_fill_wave(&c, &d, 1, 2, NULL, 0, &asked, &w);
 	TEST_EQ(w.reasons, STOP_REASON_BIT(RPC_STOP_REASON_TRAP));
 	s->warps[6].has = CUDBGSHIM_WARP_BREAKPOINT;
-	cuda_fill_wave(&c, &d, 1, 2, NULL, 0, &parts, &w);
+	cuda_fill_wave(&c, &d, 1, 2, NULL, 0, &asked, &w);
 	TEST_EQ(w.reasons, STOP_REASON_BIT(RPC_STOP_REASON_BREAKPOINT));
 	s->lane_exception[6 * 32 + 9] = 6;
-	cuda_fill_wave(&c, &d, 1, 2, NULL, 0, &parts, &w);
+	cuda_fill_wave(&c, &d, 1, 2, NULL, 0, &asked, &w);
 	TEST_EQ(w.pc, 0x1009);
 	TEST_EQ(w.reasons, STOP_REASON_BIT(RPC_STOP_REASON_ADDRESS_ERROR));
 	s->lane_exception[6 * 32 + 2] = 6;
-	cuda_fill_wave(&c, &d, 1, 2, NULL, 0, &parts, &w);
+	cuda_fill_wave(&c, &d, 1, 2, NULL, 0, &asked, &w);
 	TEST_EQ(w.pc, 0x1002);
 	s->warps[6].has = CUDBGSHIM_WARP_ERROR_PC;
 	s->warps[6].error_pc = 0x900;
-	cuda_fill_wave(&c, &d, 1, 2, NULL, 0, &parts, &w);
+	cuda_fill_wave(&c, &d, 1, 2, NULL, 0, &asked, &w);
 	TEST_EQ(w.pc, 0x900);
 	cudbgshim_state_destroy(s);
 }
