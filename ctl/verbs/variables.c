@@ -9,6 +9,9 @@
 #include "ctl/terminal/table.h"
 #include "ctl/terminal/text.h"
 
+/* As many as the method takes. */
+#define SCOPES_MAX 4u
+
 /* Values of the options. */
 static const char *lane_option, *frame_option, *scope_option;
 
@@ -25,7 +28,7 @@ static const struct argv_option print_options[] = {
 static const struct argv_option options[] = {
 	LANE_OPTION,
 	FRAME_OPTION,
-	{ "scope", 0, ARGV_STRING, &scope_option, "SCOPE,...", "of argument, local, static (default all)" },
+	{ "scope", 0, ARGV_STRING, &scope_option, "SCOPE,...", "of argument, local, static, built_in (default all)" },
 	{ 0 },
 };
 
@@ -33,15 +36,15 @@ static int parse_scopes(struct ctl *c, struct rpc_wave_variables_params *p)
 {
 	char *copy = rpc_arena_strdup(&c->arena, scope_option), *save;
 
-	p->scopes = rpc_arena_array(&c->arena, 3, sizeof(*p->scopes));
+	p->scopes = rpc_arena_array(&c->arena, SCOPES_MAX, sizeof(*p->scopes));
 	if (!copy || !p->scopes)
 		return ctl_fail(c, ENOMEM, "--scope");
 	p->has_scopes = true;
 	for (char *w = strtok_r(copy, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
 		int64_t value;
 
-		if (rpc_enum_value(&rpc_variable_scope_enum, w, &value) < 0 || p->n_scopes == 3)
-			return ctl_usage(c, "--scope: \"%.40s\" is none of argument, local, static", w);
+		if (rpc_enum_value(&rpc_variable_scope_enum, w, &value) < 0 || p->n_scopes == SCOPES_MAX)
+			return ctl_usage(c, "--scope: \"%.40s\" is none of argument, local, static, built_in", w);
 		p->scopes[p->n_scopes++] = (enum rpc_variable_scope)value;
 	}
 	return p->n_scopes ? 0 : ctl_usage(c, "--scope: needs names separated by commas");

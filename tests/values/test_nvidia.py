@@ -325,6 +325,15 @@ def check_members(rpc, types, row, one):
     return len(found)
 
 
+def check_built_in(found, thread):
+    """As cuda_values.c has them: one block of so many threads."""
+    size = f"{{x = {LANES}, y = 1, z = 1}}"
+    assert [(v["name"], v["value"], v["state"], v["scope"], v["expression"]) for v in found] == [
+        (name, value, "ok", "built_in", name) for name, value in (
+            ("threadIdx", f"{{x = {thread}, y = 0, z = 0}}"), ("blockIdx", "{x = 0, y = 0, z = 0}"), ("blockDim", size),
+            ("gridDim", "{x = 1, y = 1, z = 1}"), ("warpSize", "32"))], found
+
+
 def lanes_of(text):
     for part in text.split(","):
         first, _, last = part.partition("-")
@@ -339,6 +348,8 @@ def check_lanes(rpc, wave, alone):
         told = {lane: row for row in v["lanes"] for lane in lanes_of(row["lanes"])}
         assert sorted(told) == list(range(32)), v
         for lane, theirs in alone.items():
+            if v["scope"] == "built_in":
+                continue
             same = [o for o in theirs["variables"] if all(o[k] == v[k] for k in ("name", "type", "block"))]
             if theirs["function"] != whole["function"]:
                 assert told[lane]["state"] == "unavailable" and "another function" in told[lane]["reason"], told[lane]
@@ -366,6 +377,8 @@ def test_a_client_is_told_the_same():
                     continue
                 answer = rpc.call("wave.variables", session="core", lane=lane, frame=level,
                                   wave={"queue_id": queue, "unit": 0, "index": warp})
+                check_built_in(answer["variables"][len(rows):], warp * 32 + lane)
+                answer["variables"] = answer["variables"][:len(rows)]
                 assert [v["name"] for v in answer["variables"]] == [r[0] for r in rows], (answer, rows)
                 if not level:
                     alone.setdefault(warp, {})[lane] = answer

@@ -182,9 +182,11 @@ static void fill_work_items(const struct filling *f)
 static void fill_packet(const struct filling *f, const struct cudbgshim_grid *g)
 {
 	const struct cudbgshim_dim3 *dim = &g->block_dim;
+	/* A grid may have more threads along x than the number can say; those along y and z are fewer. */
+	uint64_t x = (uint64_t)g->grid_dim.x * dim->x;
 
 	registers_set_packet(&f->b, g->entry, (uint32_t[]){ dim->x, dim->y, dim->z },
-			     (uint32_t[]){ g->grid_dim.x * dim->x, g->grid_dim.y * dim->y,
+			     (uint32_t[]){ x < UINT32_MAX ? (uint32_t)x : UINT32_MAX, g->grid_dim.y * dim->y,
 					   g->grid_dim.z * dim->z });
 	f->b.ret->packet.group_segment_bytes = f->from->shared_bytes;
 	if (f->b.what->work_items)

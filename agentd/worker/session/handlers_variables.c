@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "agentd/worker/session/handlers.h"
+#include "agentd/worker/value/built_in.h"
 #include "agentd/worker/value/evaluate.h"
 #include "base/cleanup.h"
 
@@ -191,19 +192,76 @@ static int fill_variable(struct listing *l, const struct values_variable *v, str
 	return r == 0 && l->p->lanes ? fill_lanes(l, v, type, to) : r;
 }
 
-static bool is_wanted(const struct rpc_wave_variables_params *p, enum values_kind kind)
+static bool is_wanted(const struct rpc_wave_variables_params *p, enum rpc_variable_scope scope)
 {
 	for (size_t i = 0; i < p->n_scopes; i++)
-		if (p->scopes[i] == (enum rpc_variable_scope)kind)
+		if (p->scopes[i] == scope)
 			return true;
 	return !p->has_scopes;
+}
+
+/* ------------------------------------------------------------------ built in ----------------- */
+
+static int read_built_in(struct listing *l, enum value_built_in what, uint32_t lane, struct value_reading *ret)
+{
+	int r;
+
+	*ret = (struct value_reading){ 0 };
+	r = value_built_in_read(&l->k, what, lane, l->f->types, &ret->result, &ret->reason);
+	ret->state = ret->reason ? RPC_VALUE_STATE_UNAVAILABLE : RPC_VALUE_STATE_OK;
+	return r;
+}
+
+static int fill_built_in_lanes(struct listing *l, enum value_built_in what, struct rpc_variable *to)
+{
+	struct value_groups g;
+	int r = 0;
+
+	value_groups_init(&g, &l->k, VALUES_NATURAL);
+	for (uint64_t left = l->k.lanes; r == 0 && left; left &= left - 1) {
+		uint32_t lane = (uint32_t)__builtin_ctzll(left);
+		struct value_reading reading;
+
+		r = read_built_in(l, what, lane, &reading);
+		if (r == 0)
+			r = value_groups_add(&g, lane, &reading);
+		values_result_deinit(&reading.result);
+	}
+	if (r == 0)
+		r = value_groups_tell(&g, &to->lanes, &to->n_lanes);
+	to->has_lanes = r == 0;
+	value_groups_deinit(&g);
+	return r;
+}
+
+static int fill_built_in(struct listing *l, enum value_built_in what, struct rpc_variable *to)
+{
+	struct values_type *type = value_built_in_type(what, l->f->types);
+	const char *name = value_built_in_name(what);
+	auto_out struct out text = { 0 };
+	struct value_reading reading;
+	int r = read_built_in(l, what, l->k.lane, &reading);
+
+	values_type_print(type, &text);
+	to->type = rpc_arena_strdup(l->k.arena, text.data ? text.data : "");
+	to->name = name;
+	to->scope = RPC_VARIABLE_SCOPE_BUILT_IN;
+	to->expression = value_frame_pick(l->f, name) ? NULL : name;
+	to->state = reading.state;
+	to->reason = reading.reason;
+	if (r == 0)
+		r = value_reading_print(&l->k, l->k.lane, VALUES_NATURAL, &reading, &to->value);
+	values_result_deinit(&reading.result);
+	to->members = to->value ? value_members_count(type) : 0;
+	to->has_members = to->members;
+	return r == 0 && l->p->lanes ? fill_built_in_lanes(l, what, to) : r;
 }
 
 static int fill_variables(void *context, struct value_frame *f)
 {
 	struct listing *l = context;
 	const struct values_scope *s = f->scope;
-	struct rpc_variable *list = rpc_arena_array(l->k.arena, s->n + 1, sizeof(*list));
+	struct rpc_variable *list = rpc_arena_array(l->k.arena, s->n + VALUE_BUILT_IN_COUNT, sizeof(*list));
 	int r = 0;
 
 	if (!list)
@@ -212,8 +270,10 @@ static int fill_variables(void *context, struct value_frame *f)
 	l->ret->variables = list;
 	value_lanes_init(&l->lanes, f);
 	for (size_t i = 0; r == 0 && i < s->n && !l->k.target->ended && !value_request_is_late(&l->k); i++)
-		if (is_wanted(l->p, s->items[i].kind))
+		if (is_wanted(l->p, (enum rpc_variable_scope)s->items[i].kind))
 			r = fill_variable(l, &s->items[i], &list[l->ret->n_variables++]);
+	for (unsigned i = 0; r == 0 && i < VALUE_BUILT_IN_COUNT && is_wanted(l->p, RPC_VARIABLE_SCOPE_BUILT_IN); i++)
+		r = fill_built_in(l, (enum value_built_in)i, &list[l->ret->n_variables++]);
 	value_lanes_deinit(&l->lanes);
 	return r;
 }
@@ -221,7 +281,7 @@ static int fill_variables(void *context, struct value_frame *f)
 static int list_variables(struct listing *l, struct agent_err *err)
 {
 	struct value_request *k = &l->k;
-	bool unknown;
+	bool unknown = false;
 	int r = handlers_find_queue(k->target, k->arena, k->wave, &k->from, err);
 
 	if (r == 0)
@@ -230,6 +290,9 @@ static int list_variables(struct listing *l, struct agent_err *err)
 		r = value_request_choose_lanes(k, l->p->lanes, err);
 	if (r == 0)
 		r = value_frame_find(k, HANDLERS_LOOK_UP_MS, fill_variables, l, &unknown, err);
+	/* What is built in needs no debug information. */
+	if (r == 0 && unknown && value_frame_make(k, fill_variables, l) < 0)
+		r = agent_err_no_memory(err, NULL);
 	if (r == 0)
 		value_request_end(k);
 	value_request_deinit(k);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agentd/worker/value/built_in.h"
 #include "agentd/worker/value/registers.h"
 #include "base/cleanup.h"
 
@@ -74,6 +75,20 @@ static int read_variable(struct evaluation *e, const struct values_place *place,
 	return 0;
 }
 
+/* A variable of the program with its name hides it. */
+static int find_built_in(struct evaluation *e, const char *name, struct values_result *ret)
+{
+	enum value_built_in what = value_built_in_find(name);
+	const char *reason;
+	int r;
+
+	if (what == VALUE_BUILT_IN_COUNT)
+		return -ENOENT;
+	r = value_built_in_read(e->f->request, what, e->f->frame->lane, e->f->types, ret, &reason);
+	e->reason = reason ? reason : e->reason;
+	return r;
+}
+
 static int find_variable(void *context, const char *name, struct values_result *ret)
 {
 	struct evaluation *e = context;
@@ -83,6 +98,8 @@ static int find_variable(void *context, const char *name, struct values_result *
 	struct values_variable global;
 	int r = v ? 0 : value_frame_find_global(e->f, name, &global);
 
+	if (r == -ENOENT)
+		return find_built_in(e, name, ret);
 	if (r < 0)
 		return r;
 	v = v ? v : &global;

@@ -230,6 +230,55 @@ def same(answer, variable):
     return {k: answer.get(k) for k in keys} == {k: variable.get(k) for k in keys}
 
 
+HIDES = "kernel void k(global int *out) { int threadIdx = 7; *out = threadIdx; }"
+
+
+def check_built_in(s, planted, lane):
+    """The wave is the first one of a workgroup: its work-items are what wave.registers says."""
+    who = {"session": planted.session, "wave": WAVE}
+    wave = s.rpc.call("wave.registers", **who, work_items=True, max_stop_ms=STOP_MS)["registers"]
+    asked = Asked(s.rpc, planted.session, lane)
+    answer = s.rpc.call("wave.variables", **who, lane=lane, lanes="all", scopes=["built_in"])
+    found = {v["name"]: v for v in answer["variables"]}
+    assert list(found) == ["threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"], answer
+    assert found["warpSize"]["value"] == asked.value("warpSize") == "64" and found["warpSize"]["type"] == "int", found
+    size, grid = wave["packet"]["workgroup_size"], wave["packet"]["grid_size"]
+    three = "{{x = {}, y = {}, z = {}}}".format
+    assert found["blockDim"]["value"] == three(*size) and found["blockIdx"]["value"] == three(*wave["wave"]["ref"]["workgroup"])
+    assert found["gridDim"]["value"] == three(*(-(-g // n) for g, n in zip(grid, size))), (found, wave["packet"])
+    told = by_lane(found["threadIdx"]["lanes"])
+    items = {i["lane"]: i["in_group"] for i in wave["work_items"]}
+    assert items and set(told) == set(items) and all(told[i]["value"] == three(*items[i]) for i in items), (told, items)
+    assert asked.value("threadIdx.x + blockIdx.x * blockDim.x") == str(next(i["global"][0] for i in wave["work_items"]
+                                                                            if i["lane"] == lane))
+    assert asked.value("$lane(0, threadIdx.x)") == str(items[0][0])
+    assert [m["expression"] for m in asked.members("threadIdx", 0, 9)["list"]] == [f"threadIdx.{c}" for c in "xyz"]
+
+
+def test_what_is_built_in():
+    with tempfile.TemporaryDirectory() as directory:
+        path = compiled(directory, 3, 0)
+        with Scene(app=f"runtime ttmp; load {path}; queues 1; spin", gpus="gfx90a") as s:
+            planted = Planted(s, path)
+            planted.plant(planted.file.body(planted.file.functions()[0]))
+            check_built_in(s, planted, 3)
+            planted.plant(0)  # No code, and no debug information.
+            answer = s.rpc.call("wave.variables", session=planted.session, wave=WAVE)
+            assert [v["state"] for v in answer["variables"]] == ["ok"] * 5 and "no debug information" in answer["missing"][0], answer
+
+
+def test_a_variable_hides_what_is_built_in():
+    with tempfile.TemporaryDirectory() as directory:
+        path = compiled(directory, 3, 0, HIDES)
+        with Scene(app=f"runtime ttmp; load {path}; queues 1; spin", gpus="gfx90a") as s:
+            planted = Planted(s, path)
+            planted.plant(planted.file.body(planted.file.functions()[0]))
+            asked = Asked(s.rpc, planted.session, 3)
+            own, built_in = (v for v in s.rpc.call("wave.variables", **asked.who)["variables"] if v["name"] == "threadIdx")
+            assert own["scope"] == "local" and same(asked("threadIdx"), own), own
+            assert built_in["scope"] == "built_in" and "expression" not in built_in, built_in
+
+
 def wrapped(number, bits=32):
     return (number + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
 
