@@ -303,12 +303,13 @@ int args_check_queues(struct ctl *c, const uint32_t *ids, size_t n)
 	return r;
 }
 
-int args_find_wave(struct ctl *c, struct rpc_wave_name *wave)
+int args_find_wave_lane(struct ctl *c, struct rpc_wave_name *wave, bool *has_lane, uint32_t *lane)
 {
 	const struct rpc_gpu_snapshot_params p = { .session = c->session.session,
 						   .has_max_stop_ms = c->max_look_ms,
 						   .max_stop_ms = c->max_look_ms };
 	struct rpc_gpu_snapshot_result s;
+	const struct rpc_group *found;
 	int r;
 
 	if (wave->has_unit)
@@ -321,6 +322,19 @@ int args_find_wave(struct ctl *c, struct rpc_wave_name *wave)
 	if (wave->index > s.n_groups)
 		return agent_err_set(&c->err, RPC_ERROR_NO_SUCH_WAVE, 0, "find the wave", NULL,
 				     "there is no row %u: snapshot shows %zu", wave->index, s.n_groups);
-	*wave = name_of(&s.groups[wave->index - 1].representative);
+	found = &s.groups[wave->index - 1];
+	*wave = name_of(&found->representative);
+	if (found->has_lane && !*has_lane) {
+		*has_lane = true;
+		*lane = found->lane;
+	}
 	return 0;
+}
+
+int args_find_wave(struct ctl *c, struct rpc_wave_name *wave)
+{
+	bool has_lane = false;
+	uint32_t lane;
+
+	return args_find_wave_lane(c, wave, &has_lane, &lane);
 }

@@ -231,6 +231,8 @@ int args_check_queue(struct ctl *c, enum rpc_vendor vendor, uint32_t id, const s
 int args_check_queues(struct ctl *c, const uint32_t *ids, size_t n);
 /** Find the wave that a row's number stands for; in a session, before the result that is printed. */
 int args_find_wave(struct ctl *c, struct rpc_wave_name *wave);
+/** The same, with the lane that the row is about where that is not all of them; one that is set stays. */
+int args_find_wave_lane(struct ctl *c, struct rpc_wave_name *wave, bool *has_lane, uint32_t *lane);
 /**
  * Read a wave as args_wave() does, or an address: hexadecimal with 0x, or a decimal number too large for a row.
  * @param ret_is_wave  Which of the two it is; only that one is filled in.

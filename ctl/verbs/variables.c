@@ -13,20 +13,24 @@
 #define SCOPES_MAX 4u
 
 /* Values of the options. */
-static const char *lane_option, *frame_option, *scope_option;
+static const char *lane_option, *lanes_option, *frame_option, *scope_option;
 
 #define LANE_OPTION { "lane", 0, ARGV_STRING, &lane_option, "N", "whose variables (default the first active one)", "thread" }
+#define LANES_OPTION                                                                               \
+	{ "lanes", 0, ARGV_STRING, &lanes_option, "LANES", "show values of these: a list such as 0-3,8, or all, or active", "threads" }
 #define FRAME_OPTION                                                                               \
 	{ "frame", 0, ARGV_STRING, &frame_option, "N", "0 is the innermost function (default), 1 the one that called it" }
 
 static const struct argv_option print_options[] = {
 	LANE_OPTION,
+	LANES_OPTION,
 	FRAME_OPTION,
 	{ 0 },
 };
 
 static const struct argv_option options[] = {
 	LANE_OPTION,
+	LANES_OPTION,
 	FRAME_OPTION,
 	{ "scope", 0, ARGV_STRING, &scope_option, "SCOPE,...", "of argument, local, static, built_in (default all)" },
 	{ 0 },
@@ -57,6 +61,7 @@ static int parse(struct ctl *c, char **argv, struct rpc_wave_variables_params *p
 	if (r == 0 && lane_option)
 		r = args_u32(c, "--lane", lane_option, 0, 63, &p->lane);
 	p->has_lane = lane_option;
+	p->lanes = lanes_option;
 	if (r == 0 && frame_option)
 		r = args_u32(c, "--frame", frame_option, 0, 1000, &p->frame);
 	p->has_frame = frame_option;
@@ -83,6 +88,38 @@ static const char *value_of(struct ctl *c, enum rpc_value_state state, const cha
 	return o.data ? rpc_arena_strdup(&c->arena, o.data) : NULL;
 }
 
+static void add_value(struct ctl *c, struct table *t, enum rpc_value_state state, const char *reason, const char *value)
+{
+	table_style(t, state == RPC_VALUE_STATE_OK ? COLOR_PLAIN : COLOR_WARN, value_of(c, state, reason, value));
+}
+
+/* A row for each value, with the lanes that have it. */
+static int show_lanes(struct ctl *c, const struct rpc_wave_variables_result *result)
+{
+	static const struct table_column columns[] = {
+		{ .title = "VARIABLE" },
+		{ .title = "LANES" },
+		{ .title = "VALUE", .importance = 3, .min = 20 },
+		{ .title = "TYPE", .importance = 2, .min = 8 },
+		{ .title = "SCOPE", .importance = 1 },
+	};
+	auto_table struct table t;
+
+	table_init(&t, columns, ARRAY_SIZE(columns));
+	for (size_t i = 0; i < result->n_variables; i++) {
+		const struct rpc_variable *v = &result->variables[i];
+
+		for (size_t k = 0; k < v->n_lanes; k++) {
+			table_str(&t, v->name);
+			table_str(&t, v->lanes[k].lanes);
+			add_value(c, &t, v->lanes[k].state, v->lanes[k].reason, v->lanes[k].value);
+			table_str(&t, v->type);
+			table_str(&t, show_name(&c->arena, &rpc_variable_scope_enum, v->scope));
+		}
+	}
+	return ctl_print_table(c, &t);
+}
+
 static int show(struct ctl *c, const struct rpc_wave_variables_result *result)
 {
 	static const struct table_column columns[] = {
@@ -99,8 +136,7 @@ static int show(struct ctl *c, const struct rpc_wave_variables_result *result)
 		const struct rpc_variable *v = &result->variables[i];
 
 		table_str(&t, v->name);
-		table_style(&t, v->state == RPC_VALUE_STATE_OK ? COLOR_PLAIN : COLOR_WARN,
-			    value_of(c, v->state, v->reason, v->value));
+		add_value(c, &t, v->state, v->reason, v->value);
 		table_str(&t, v->type);
 		table_str(&t, v->location);
 		table_str(&t, show_name(&c->arena, &rpc_variable_scope_enum, v->scope));
@@ -119,11 +155,13 @@ static int run(struct ctl *c, int argc, char **argv)
 	if (r < 0)
 		return r;
 	p.session = c->session.session;
-	r = args_find_wave(c, &p.wave);
+	r = args_find_wave_lane(c, &p.wave, &p.has_lane, &p.lane);
 	if (r == 0)
 		r = ctl_called(c, rpc_client_wave_variables(c->client, &p, &c->arena, &result, &c->err));
-	if (r == 0)
-		r = ctl_is_json(c) ? ctl_print_result(c) : show(c, &result);
+	if (r == 0 && ctl_is_json(c))
+		r = ctl_print_result(c);
+	else if (r == 0)
+		r = lanes_option ? show_lanes(c, &result) : show(c, &result);
 	for (size_t i = 0; r == 0 && !ctl_is_json(c) && i < result.n_missing; i++)
 		ctl_note(c, "%s", cli_words(c, result.missing[i]));
 	ctl_detach(c);
@@ -149,6 +187,7 @@ static int parse_print(struct ctl *c, char **argv, struct rpc_wave_evaluate_para
 	p->wave = same.wave;
 	p->has_lane = same.has_lane;
 	p->lane = same.lane;
+	p->lanes = same.lanes;
 	p->has_frame = same.has_frame;
 	p->frame = same.frame;
 	p->has_max_stop_ms = same.has_max_stop_ms;
@@ -166,6 +205,22 @@ static int show_value(struct ctl *c, const struct rpc_wave_evaluate_result *resu
 	return out_error(&c->output.text) ? ctl_fail(c, ENOMEM, "print") : 0;
 }
 
+static int show_value_of_lanes(struct ctl *c, const struct rpc_wave_evaluate_result *result)
+{
+	static const struct table_column columns[] = {
+		{ .title = "LANES" },
+		{ .title = "VALUE", .importance = 1, .min = 20 },
+	};
+	auto_table struct table t;
+
+	table_init(&t, columns, ARRAY_SIZE(columns));
+	for (size_t i = 0; i < result->n_lanes; i++) {
+		table_str(&t, result->lanes[i].lanes);
+		add_value(c, &t, result->lanes[i].state, result->lanes[i].reason, result->lanes[i].value);
+	}
+	return ctl_print_table(c, &t);
+}
+
 static int run_print(struct ctl *c, int argc, char **argv)
 {
 	struct rpc_wave_evaluate_params p = { 0 };
@@ -177,13 +232,13 @@ static int run_print(struct ctl *c, int argc, char **argv)
 	if (r < 0)
 		return r;
 	p.session = c->session.session;
-	r = args_find_wave(c, &p.wave);
+	r = args_find_wave_lane(c, &p.wave, &p.has_lane, &p.lane);
 	if (r == 0)
 		r = ctl_called(c, rpc_client_wave_evaluate(c->client, &p, &c->arena, &result, &c->err));
 	if (r == 0 && ctl_is_json(c))
 		r = ctl_print_result(c);
 	else if (r == 0)
-		r = show_value(c, &result);
+		r = lanes_option ? show_value_of_lanes(c, &result) : show_value(c, &result);
 	for (size_t i = 0; r == 0 && !ctl_is_json(c) && i < result.n_missing; i++)
 		ctl_note(c, "%s", cli_words(c, result.missing[i]));
 	ctl_detach(c);

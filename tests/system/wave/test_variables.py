@@ -218,6 +218,27 @@ def test_the_verb():
             assert run.returncode == 3, run
 
 
+def test_the_verbs_of_many_lanes():
+    with tempfile.TemporaryDirectory() as directory:
+        path = compiled(directory, 3, 0)
+        with Scene(app=f"runtime ttmp; load {path}; queues 1; spin", gpus="gfx90a") as s:
+            planted = Planted(s, path)
+            planted.plant(planted.file.body(planted.file.functions()[0]))
+            answer = s.rpc.call("wave.variables", session=planted.session, wave=WAVE, lanes="2-40", max_stop_ms=STOP_MS)
+            ask = (s.app.pid, "0:0:0")
+            shown = s.ctl("variables", *ask, "--lanes=2-40", LONG_STOP)
+            assert shown.returncode == 0 and not shown.stderr, shown
+            lines = [line.split() for line in shown.stdout.splitlines()]
+            assert lines[0] == ["VARIABLE", "LANES", "VALUE", "TYPE", "SCOPE"], lines[0]
+            rows = [(v["name"], row["lanes"]) for v in answer["variables"] for row in v["lanes"]]
+            assert [(line[0], line[1]) for line in lines[1:]] == rows and ("blockDim", "2-40") in rows, lines
+            assert json.loads(s.ctl("variables", *ask, "--lanes=2-40", LONG_STOP, "-j").stdout)["variables"] == answer["variables"]
+            shown = s.ctl("print", *ask, "threadIdx.x / 32", "--lanes=all", LONG_STOP)
+            assert [line.split() for line in shown.stdout.splitlines()] == [["LANES", "VALUE"], ["0-31", "0"], ["32-63", "1"]], shown
+            run = s.ctl("print", *ask, "1", "--lanes=64", LONG_STOP)
+            assert run.returncode == 2 and "lanes" in run.stderr, run
+
+
 def alone(variables):
     """Those whose name no other one has."""
     names = [v["name"] for v in variables]
