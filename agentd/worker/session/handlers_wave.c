@@ -174,19 +174,13 @@ static ssize_t read_by_device(struct session *s, const struct rpc_memory_read_pa
 	return n;
 }
 
-static ssize_t read_global(struct session *s, struct rpc_arena *a,
-			   const struct rpc_memory_read_params *p, void *buf, struct agent_err *err)
+static ssize_t read_checked(struct session *s, const struct rpc_memory_read_params *p, void *buf,
+			    struct agent_err *err)
 {
 	struct target *t = s->target;
 	uint32_t retry_ms;
 	ssize_t n;
-	int r;
 
-	if (p->has_wave || p->has_lane || p->has_bank)
-		return invalid(err, "wave, lane, bank: not for global memory");
-	r = check_aperture(t, a, p->address, err);
-	if (r < 0)
-		return r;
 	n = read_by_device(s, p, buf, &retry_ms, err);
 	if (n == -EBUSY && t->memory_no_stop)
 		return readers_refuse(retry_ms, err);
@@ -204,6 +198,40 @@ static ssize_t read_global(struct session *s, struct rpc_arena *a,
 				     "nothing readable at 0x%llx",
 				     (unsigned long long)p->address);
 	return n;
+}
+
+static ssize_t read_global(struct session *s, struct rpc_arena *a,
+			   const struct rpc_memory_read_params *p, void *buf, struct agent_err *err)
+{
+	int r;
+
+	if (p->has_wave || p->has_lane || p->has_bank)
+		return invalid(err, "wave, lane, bank: not for global memory");
+	r = check_aperture(s->target, a, p->address, err);
+	return r < 0 ? r : read_checked(s, p, buf, err);
+}
+
+/*
+ * A generic address that no aperture can have is one of global memory, whichever wave and lane it was taken
+ * from: no queue has to stop for it.
+ */
+static ssize_t read_generic(struct session *s, const struct rpc_memory_read_params *p, void *buf,
+			    struct agent_err *err)
+{
+	int r;
+
+	if (!p->has_wave)
+		return invalid(err, "wave: missing; say whose memory");
+	if (p->has_bank)
+		return invalid(err, "bank: only for constant");
+	r = wave_name_check(&p->wave, "params.wave", err);
+	return r < 0 ? r : read_checked(s, p, buf, err);
+}
+
+static bool is_global(const struct target *t, const struct rpc_memory_read_params *p)
+{
+	return p->space == RPC_MEMORY_SPACE_GENERIC && p->address < GLOBAL_END &&
+	       !(t->ops->wave_spaces & TARGET_SPACE_BIT(RPC_MEMORY_SPACE_GENERIC));
 }
 
 static int check_wave_memory(const struct target *t, const struct rpc_memory_read_params *p,
@@ -270,9 +298,12 @@ int handlers_memory_read(void *ctx, struct rpc_call *call, struct rpc_arena *are
 	buf = rpc_arena_alloc(arena, params->size);
 	if (!buf)
 		return agent_err_no_memory(err, NULL);
-	n = params->has_space && params->space != RPC_MEMORY_SPACE_GLOBAL ?
-		    read_wave_memory(s, arena, params, buf, err) :
-		    read_global(s, arena, params, buf, err);
+	if (!params->has_space || params->space == RPC_MEMORY_SPACE_GLOBAL)
+		n = read_global(s, arena, params, buf, err);
+	else if (is_global(s->target, params))
+		n = read_generic(s, params, buf, err);
+	else
+		n = read_wave_memory(s, arena, params, buf, err);
 	if (n < 0)
 		return (int)n;
 	ret->address = params->address;

@@ -239,6 +239,24 @@ def test_the_verbs_of_many_lanes():
             assert run.returncode == 2 and "lanes" in run.stderr, run
 
 
+def test_generic_addresses_of_global_memory():
+    """They are those of the process, whatever wave and lane they were taken from."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = compiled(directory, 3, 0)
+        with Scene(app=f"runtime ttmp; load {path}; queues 1; spin", gpus="gfx90a") as s:
+            planted = Planted(s, path)
+            planted.plant(planted.file.body(planted.file.functions()[0]))
+            pointer = s.rpc.call("gpu.queues", session=planted.session)["queues"][0]["read_pointer"]
+            what = {"session": planted.session, "address": hex(int(pointer, 16) + 12), "size": 4}
+            wanted = s.rpc.call("memory.read", **what)["data"]
+            for of in ({}, {"lane": 3}):
+                assert s.rpc.call("memory.read", **what, space="generic", wave=WAVE, **of)["data"] == wanted
+            assert "wave" in s.rpc.error("memory.read", **what, space="generic").message
+            assert "bank" in s.rpc.error("memory.read", **what, space="generic", wave=WAVE, bank=1).message
+            shown = s.ctl("memory", s.app.pid, what["address"], "4", "--space=generic", "--wave=0:0:0", "--lane=3", LONG_STOP)
+            assert shown.returncode == 0 and shown.stdout, shown
+
+
 def alone(variables):
     """Those whose name no other one has."""
     names = [v["name"] for v in variables]
