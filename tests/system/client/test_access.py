@@ -4,6 +4,7 @@
 import contextlib
 import ctypes
 import errno
+import json
 import os
 import pathlib
 import re
@@ -425,6 +426,28 @@ def after_closing(client):
     told(0, [client])
     start(client)
 
+def control(client, whose):
+    "Has a session for that client, and then the queues suspended for another one."
+    start(client)
+    kind, channel = 0, []
+    while kind != IPC["STARTED"]:
+        told, channel, _, _ = socket.recv_fds(monitor, 4096, 4)
+        kind, = struct.unpack_from("<I", told)
+    worker = socket.socket(fileno=channel[0])
+    worker.setblocking(True)
+
+    def call(method, of, params=b""):
+        worker.send(struct.pack("<IIQIIQQII", IPC["CALL"], method, 1, 2 | 8, 0, of, len(params), 0, 0) + params)
+        kind = 0
+        while kind not in (IPC["REPLY"], IPC["ERROR"], IPC["OVER"]):
+            answer = worker.recv(65536)
+            kind = struct.unpack_from("<I", answer)[0] if answer else IPC["OVER"]
+        return kind
+    session = struct.unpack_from("<IIII", told)[3]
+    assert call(IPC["session.attach"], client) == IPC["REPLY"]
+    done = call(IPC["gpu.suspend"], whose, b'{"session":"s%d"}' % session)
+    print("answer", struct.pack("<I", done).hex(), file=report)
+
 def flood(client):
     for i in range(10000):
         start(client, of=0x7ffffff0)
@@ -456,6 +479,9 @@ TRIES = dict(
     store=lambda c: start(c, kind=4),
     adapter=lambda c: start(c, kind=6, fds=[own, memory()]),
     flood=flood,
+    control=lambda c: control(c, c),
+    control_nobody=lambda c: control(c, 0),
+    control_never=lambda c: control(c, c + 1),
 )
 answer = b""
 while answer[:4] != struct.pack("<I", IPC["CLIENT"]):
@@ -472,9 +498,12 @@ monitor.recv(1)
 
 
 def ipc_types():
-    """{name without IPC_: its number} on the link between the monitor and its frontend."""
-    text = (ROOT / "agentd/ipc/monitor_frontend.h").read_text().partition("frontend_type {")[2].partition("};")[0]
-    return {name: 0x101 + i for i, name in enumerate(re.findall(r"^\tIPC_(\w+)", text, re.MULTILINE))}
+    """{name without IPC_: its number} on the links of the frontend to the monitor and to workers; and of methods."""
+    found = {m["name"]: i for i, m in enumerate(json.loads((ROOT / "protocol/gpu-agent.json").read_text())["methods"])}
+    for header, enum, first in (("monitor_frontend", "frontend_type", 0x101), ("frontend_worker", "worker_type", 0x201)):
+        text = (ROOT / f"agentd/ipc/{header}.h").read_text().partition(f"{enum} {{")[2].partition("};")[0]
+        found.update({name: first + i for i, name in enumerate(re.findall(r"^\tIPC_(\w+)", text, re.MULTILINE))})
+    return found
 
 
 def fallen_agent(s, what, pid):
@@ -610,6 +639,22 @@ def test_a_fallen_front_has_the_rights_of_its_clients_only():
             argv = pathlib.Path(f"/proc/{store}/cmdline").read_text().split("\0")
             assert argv[argv.index("--client-uid") + 1] == str(USER) and "--admin" not in argv, argv
         s.agentd.stop()
+
+
+def test_a_fallen_front_controls_nothing_unseen():
+    """What it has done for a client is written down as the client's; for nobody, nothing is done."""
+    need_root()
+    for what in ("control", "control_nobody", "control_never"):
+        with Scene(user_mode=False, start_agent=False) as s, fallen_front(s, what, s.app.pid) as answer:
+            seen = what == "control"
+            assert answer == struct.pack("<I", ipc_types()["REPLY" if seen else "OVER"]), (what, answer)
+            named = f"gpu.suspend on process {s.app.pid} by uid 0 (pid "
+            if seen:
+                wait_until(lambda: named in s.agentd.err(), "it is written down")
+            else:
+                assert s.target_state()["suspended_queues"] == 0 and s.app.popen.poll() is None, what
+            assert (named in s.agentd.err()) == seen, s.agentd.err()
+            assert ("front speaks for a client that the monitor has not let in" in s.agentd.err()) != seen, s.agentd.err()
 
 
 def test_a_fallen_front_that_floods_is_killed():

@@ -69,6 +69,11 @@ elif what == "behind":
     linger.close()
     print("tried", file=report)
     os.kill(os.getppid(), signal.SIGCONT)
+elif what in ("used", "nonsense"):
+    # For a client whom nobody has let in.
+    print("tried", file=report)
+    for i in range(5000):
+        monitor.send(struct.pack("<IIQI28s", {USED}, 2, 99, 0, b"gpu.suspend" if what == "used" else b"gpu.suspend\\n"))
 elif what == "flood":
     # Those who go on when it has ended; each message takes longer to read than to send.
     if all([os.fork() for _ in range(4)]):
@@ -94,7 +99,7 @@ def fallen(tmp_path, monkeypatch, what):
     worker = tmp_path / "gpu-agent-worker"
     worker.unlink()
     words = {"{python}": sys.executable, "{real!r}": repr(str(real)), "{LINGER}": str(LINGER_S)}
-    words.update({f"{{{name}}}": str(numbers()[name]) for name in ("BROKER", "DISARM", "STORE")})
+    words.update({f"{{{name}}}": str(numbers()[name]) for name in ("BROKER", "DISARM", "STORE", "USED")})
     text = WORKER
     for word, value in words.items():
         text = text.replace(word, value)
@@ -120,3 +125,19 @@ def test_others_are_served(tmp_path, monkeypatch, what):
             assert "processes" in s.connect().call("process.list")
         s.agentd.popen.terminate()
         assert s.agentd.popen.wait(PATIENCE) in (0, 1)
+
+
+@pytest.mark.parametrize("what", ("used", "nonsense"))
+def test_one_that_tells_too_much_is_killed(tmp_path, monkeypatch, what):
+    """It fills no journal, names nobody whom it has not, and its target runs."""
+    need_root()
+    with fallen(tmp_path, monkeypatch, what) as s:
+        wait_until(lambda: "died (status 0x9)" in s.agentd.err(), "the worker is killed")
+        lines = s.agentd.err().splitlines()
+        named = [line for line in lines if "gpu.suspend on process" in line]
+        if what == "used":
+            assert any("says too often who uses it" in line for line in lines), lines
+            assert 20 <= len(named) <= 40 and all("by uid -1 (pid 0)" in line for line in named), named
+        else:
+            assert not named, named
+        assert s.target_state()["suspended_queues"] == 0 and "processes" in s.connect().call("process.list")

@@ -12,7 +12,7 @@ if __name__ == "__main__":
 
 import pytest
 import harness
-from harness import ROOT, Scene, children, rss_kib, status, wait_settled, wait_until, wakeups
+from harness import ROOT, Scene, children, children_named, rss_kib, status, wait_settled, wait_until, wakeups
 
 
 @pytest.fixture(autouse=True)
@@ -100,7 +100,7 @@ def test_descriptors_do_not_leak():
 
 
 def test_ten_thousand_connections_leave_nothing():
-    """In the monitor, which knows each of them for as long as it is there, and in front."""
+    """In the judge, which knows each of them for as long as it is there, in front, and in the monitor."""
     with Scene(app=None) as s:
         def connect(n):
             for _ in range(n):
@@ -109,8 +109,10 @@ def test_ten_thousand_connections_leave_nothing():
                     client.sendall(b'{"jsonrpc":"2.0","id":1,"method":"agent.hello"}\n')
                     assert client.recv(65536)
 
+        (judge,) = children_named(s.agentd.pid, "gpu-agent-judge")
+
         def held():
-            return {p: (len(os.listdir(f"/proc/{p}/fd")), rss_kib(p)) for p in (s.agentd.pid, s.front_pid())}
+            return {p: (len(os.listdir(f"/proc/{p}/fd")), rss_kib(p)) for p in (s.agentd.pid, s.front_pid(), judge)}
 
         connect(2000)
         before = wait_settled(held, "the agent")

@@ -21,12 +21,13 @@ from unittest import SkipTest
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
-from harness import ROOT, Scene, as_user, children_named, need_root, wait_until
+from harness import ROOT, Scene, as_user, children_named, ids_of, need_root, wait_until
 
 CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 1 << 18
 DATA = ROOT / "tests/data/codeobj"
 WAVES = f"runtime ttmp; load {DATA}/spin-gfx90a.co; queues 4; waves 1 memory 2 spin+16; spin"
 IDS = dict(re.findall(r'^#define LOG_MESSAGE_(\w+)\s+"([0-9a-f]{32})"', (ROOT / "lib/base/log.h").read_text(), re.M))
+OWNER, OBSERVER = 54301, 54302
 COMMON = {"MESSAGE", "PRIORITY", "MESSAGE_ID", "SYSLOG_IDENTIFIER"}
 
 
@@ -90,14 +91,14 @@ class Journal:
 
 
 @contextlib.contextmanager
-def journaled(rules=""):
+def journaled(rules="", agent=""):
     journal = Journal()
     with Scene(app=None, gpus="gfx90a", start_agent=False, user_mode=False) as s:
         # Of the process that comes next; the agent believes in a journal that its standard error leads to.
         err = s.directory / f"agentd{len(s.processes)}.err"
         err.touch()
         stat = err.stat()
-        (s.directory / "agentd.conf").write_text(f"[agent]\nuser = nobody\nsocket_group =\n{rules}")
+        (s.directory / "agentd.conf").write_text(f"[agent]\nuser = nobody\nsocket_group =\n{agent}{rules}")
         s.start_agentd(user_mode=False, env={"JOURNAL_STREAM": f"{stat.st_dev}:{stat.st_ino}"})
         yield s, journal
         for record in journal.drain():
@@ -184,6 +185,80 @@ def test_who_does_what_is_recorded():
         journal.wait("END", OBJECT_PID=s.app.pid, GPU_AGENT_SESSION=session, GPU_AGENT_REASON="detached")
         # Nothing of that is printed as well.
         assert "attach to" not in s.agentd.err() and " is over" not in s.agentd.err(), s.agentd.err()
+
+
+def attached(s, uid, groups=()):
+    """(client, session) of a user."""
+    with ids_of(uid, groups):
+        rpc = s.connect()
+        return rpc, s.attach(rpc=rpc)
+
+
+def peer(uid):
+    return {"GPU_AGENT_PEER_UID": uid, "GPU_AGENT_PEER_PID": os.getpid()}
+
+
+def sum_of(records, kind, **fields):
+    """Calls that they stand for."""
+    return sum(int(r["GPU_AGENT_COUNT"]) for r in records
+               if r["MESSAGE_ID"] == IDS[kind] and all(r.get(k) == str(v) for k, v in fields.items()))
+
+
+@in_namespace
+def test_reads_of_others_are_recorded():
+    """Of each client and method the first at once, and how many there were; nobody's of his own process."""
+    with journaled(agent="observer_group = daemon\n") as (s, journal):
+        s.app = s.start_app("runtime on; queues 2; spin", user=OWNER)
+        owner, session = attached(s, OWNER)
+        begin = pathlib.Path(f"/proc/{s.app.pid}/maps").read_text().partition("-")[0]
+        memory = {"session": session, "address": f"0x{begin}", "size": 4}
+        owner.call("gpu.snapshot", session=session)
+        owner.call("memory.read", **memory)
+        owner.call("gpu.suspend", session=session)
+        owner.call("gpu.resume", session=session)
+        (judge,) = children_named(s.agentd.pid, "gpu-agent-judge")
+        journal.wait("CONTROL", OBJECT_PID=s.app.pid, GPU_AGENT_METHOD="gpu.suspend", _PID=judge, **peer(OWNER))
+        for uid, groups in ((OBSERVER, [1]), (0, [])):
+            about = {"OBJECT_PID": s.app.pid, "GPU_AGENT_SESSION": session, "GPU_AGENT_UID": OWNER, "_PID": judge, **peer(uid)}
+            reader, _ = attached(s, uid, groups)
+            reader.call("gpu.devices", session=session)
+            reader.call("gpu.snapshot", session=session)
+            journal.wait("READ", GPU_AGENT_METHOD="gpu.snapshot", **about)
+            for _ in range(5):
+                reader.call("memory.read", **memory)
+            got = journal.wait("READ", GPU_AGENT_METHOD="memory.read", **about)
+            assert got["PRIORITY"] == "6" and got["SYSLOG_IDENTIFIER"] == "gpu-agentd", got
+            # The others are told when it leaves.
+            reader.call("session.detach", session=session)
+            journal.wait("READ", GPU_AGENT_METHOD="memory.read", GPU_AGENT_COUNT=4, **about)
+            assert sum_of(journal.drain(), "READ", **peer(uid)) == 6, journal.records
+        assert not [r for r in journal.drain() if r["MESSAGE_ID"] == IDS["READ"] and r["GPU_AGENT_PEER_UID"] == str(OWNER)]
+
+
+@in_namespace
+def test_a_flood_of_own_calls_hides_no_reads_by_others():
+    calls = 2000
+    with journaled(agent="observer_group = daemon\n") as (s, journal):
+        s.app = s.start_app("runtime on; queues 2; spin", user=OWNER)
+        owner, session = attached(s, OWNER)
+        reader, _ = attached(s, OBSERVER, [1])
+        owner.call("gpu.suspend", session=session)
+        for i in range(calls):
+            owner.call("gpu.renew", session=session, lease_ms=5000)
+            if i == calls // 2:
+                reader.call("code.list", session=session)
+            journal.drain()  # its socket holds ten
+        journal.wait("READ", OBJECT_PID=s.app.pid, GPU_AGENT_METHOD="code.list", GPU_AGENT_COUNT=1, **peer(OBSERVER))
+        written = [r for r in journal.drain() if r["MESSAGE_ID"] == IDS["CONTROL"]]
+        assert 20 <= len(written) <= 100, len(written)
+        for rpc in (owner, reader):
+            rpc.close()
+        journal.wait("END", OBJECT_PID=s.app.pid)
+        s.agentd.popen.terminate()
+        s.agentd.popen.wait(60)
+        told = sum_of(journal.drain(), "CONTROL", **peer(OWNER)) + sum_of(journal.records, "USES", GPU_AGENT_PEER_UID=OWNER,
+                                                                          GPU_AGENT_WHOSE="own")
+        assert told == calls + 1, told
 
 
 @in_namespace

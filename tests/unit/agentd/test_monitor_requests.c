@@ -30,6 +30,7 @@ static size_t size_of(uint32_t type)
 	return type == IPC_STORE ? sizeof(struct ipc_store) :
 	       type == IPC_FOUND ? sizeof(struct ipc_found) :
 	       type == IPC_HOOK	 ? sizeof(struct ipc_hook) :
+	       type == IPC_USED	 ? sizeof(struct ipc_used) :
 				   sizeof(struct ipc_guard);
 }
 
@@ -73,6 +74,7 @@ static void each_kind_asks_for_its_own(void)
 		{ IPC_DROP, true, 0 },
 		/* nobody's */
 		{ IPC_RULE, false, 0 },
+		{ IPC_LET_IN, false, 0 },
 		{ 0, false, 0 },
 		{ UINT32_MAX, false, 0 },
 	};
@@ -131,6 +133,67 @@ static void values_have_bounds(void)
 	fill(s, producers, 7);
 	for (size_t i = 0; i < TEST_COUNT(rows); i++)
 		TEST_ROW_EQ(i, ask(s, rows[i].kind, &rows[i].m, size_of(rows[i].m.type), false), rows[i].want);
+	free(s);
+}
+
+static int tell_use(struct monitor *s, struct worker *k, uint32_t kind, const char *method, size_t size)
+{
+	union ipc_child_message m = { .used = { .type = IPC_USED, .kind = kind, .client = 5, .more = 3 } };
+	int fd = -1;
+
+	memcpy(m.used.method, method, size);
+	return requests_take(s, k, &m, sizeof(m.used), &fd);
+}
+
+/* Words of a method, and no others, go on to the judge, with what the worker cannot choose. */
+static void uses_have_bounds(void)
+{
+	static const struct {
+		uint32_t kind;
+		const char *method;
+		size_t size;
+		int want;
+	} rows[] = {
+		{ IPC_USE_READ, "memory.read", 12, 0 },
+		{ IPC_USE_CONTROL, "gpu.suspend", 12, 0 },
+		{ 0, "gpu.suspend", 12, -EPROTO },
+		{ IPC_USE_COUNT, "gpu.suspend", 12, -EPROTO },
+		{ IPC_USE_READ, "", 1, -EPROTO },
+		{ IPC_USE_READ, "gpu.suspend on", 15, -EPROTO },
+		{ IPC_USE_READ, "gpu\nsuspend", 12, -EPROTO },
+		{ IPC_USE_READ, "aaaaaaaaaaaaaaaaaaaaaaaaaaaa", IPC_METHOD_SIZE, -EPROTO },
+	};
+	struct worker k = { .id = 7, .session = 3, .kind = IPC_KIND_SESSION, .target = 42, .target_uid = 1001,
+			    .guard_fd = -1 }, store = { .id = 8, .kind = IPC_KIND_STORE, .guard_fd = -1 };
+	struct monitor *s = calloc(1, sizeof(*s));
+	struct judge_used got;
+	int pair[2];
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(s);
+	TEST_EQ_FATAL(fd_socketpair(SOCK_NONBLOCK, pair), 0);
+	s->front.box.sock = pair[0];
+	TEST_EQ(tell_use(s, &store, IPC_USE_READ, "memory.read", 12), -EPROTO);
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		TEST_ROW_EQ(i, tell_use(s, &k, rows[i].kind, rows[i].method, rows[i].size), rows[i].want);
+		TEST_ROW_EQ(i, recv(pair[1], &got, sizeof(got), 0), rows[i].want ? -1 : (ssize_t)sizeof(got));
+	}
+	TEST_EQ(got.type, JUDGE_USED);
+	TEST_EQ(got.worker, 7);
+	TEST_EQ(got.session, 3);
+	TEST_EQ(got.pid, 42);
+	TEST_EQ(got.uid, 1001);
+	TEST_EQ(got.used.client, 5);
+	TEST_EQ(got.used.more, 3);
+	/* A worker that is itself never says so much. */
+	k.n_used = 0;
+	for (unsigned i = 0; i < IPC_USED_MAX; i++) {
+		TEST_ROW_EQ(i, tell_use(s, &k, IPC_USE_READ, "memory.read", 12), 0);
+		TEST_ROW_EQ(i, recv(pair[1], &got, sizeof(got), 0), (ssize_t)sizeof(got));
+	}
+	TEST_EQ(tell_use(s, &k, IPC_USE_READ, "memory.read", 12), -EPROTO);
+	outbox_forget(&s->front.box);
+	close(pair[0]);
+	close(pair[1]);
 	free(s);
 }
 
@@ -271,4 +334,4 @@ static void judge_asks_for_its_own(void)
 }
 
 TEST_SUITE(monitor_requests, TEST(each_kind_asks_for_its_own), TEST(documents_are_memory), TEST(values_have_bounds),
-	   TEST(judge_asks_for_its_own), TEST(rules_ask_for_their_own));
+	   TEST(uses_have_bounds), TEST(judge_asks_for_its_own), TEST(rules_ask_for_their_own));

@@ -632,6 +632,5 @@ static void target_keeps_its_signals(void)
 TEST_SUITE(worker_session, TEST(end_of_file_undoes_everything), TEST(death_of_the_monitor_and_sigterm),
 	   TEST(lease_expires), TEST(lease_is_renewed), TEST(lost_writer), TEST(guard_is_armed),
 	   TEST(failed_attach_is_reported), TEST(wrong_calls_are_refused), TEST(uses_are_told),
-	   TEST(observers_control_nothing),
-	   TEST(strangers_end_the_session), TEST(events_are_announced),
+	   TEST(observers_control_nothing), TEST(strangers_end_the_session), TEST(events_are_announced),
 	   TEST(lost_session_ends), TEST(exit_of_the_target_ends), TEST(target_keeps_its_signals));
