@@ -40,6 +40,8 @@ struct disasm_options {
 
 /**
  * Find nvdisasm in PATH, or else in a toolkit's directory: CUDA_HOME, CUDA_PATH, /usr/local/cuda.
+ * One that others than root and the caller could replace, or a directory on the way to it, is none.
+ * @param ret  Its path without symbolic links.
  */
 bool disasm_find_nvdisasm(char ret[PATH_MAX]);
 

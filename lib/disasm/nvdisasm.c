@@ -36,12 +36,38 @@
 
 /* ------------------------------------------------------------------ finding it --------------- */
 
-static bool is_program(const char *path)
+/* May only root, or whoever runs this, change what is there?  In /tmp nobody replaces others' files. */
+static bool is_safe(const struct stat *st)
 {
+	return (st->st_uid == 0 || st->st_uid == geteuid()) &&
+	       (!(st->st_mode & (S_IWGRP | S_IWOTH)) || (S_ISDIR(st->st_mode) && st->st_mode & S_ISVTX));
+}
+
+/* Is that true of a file, and of each directory on the way to it?  The path has no links. */
+static bool is_trusted(const char *path)
+{
+	char part[PATH_MAX];
 	struct stat st;
 
-	return path[0] == '/' && stat(path, &st) == 0 && S_ISREG(st.st_mode) &&
-	       access(path, X_OK) == 0;
+	for (size_t i = 0; path[i]; i++) {
+		if (path[i] != '/')
+			continue;
+		snprintf(part, sizeof(part), "%.*s", i ? (int)i : 1, path);
+		if (lstat(part, &st) < 0 || !S_ISDIR(st.st_mode) || !is_safe(&st))
+			return false;
+	}
+	return lstat(path, &st) == 0 && S_ISREG(st.st_mode) && is_safe(&st);
+}
+
+/* Judge a program by where it really is, and tell that. */
+static bool is_program(char path[PATH_MAX])
+{
+	char real[PATH_MAX];
+
+	if (path[0] != '/' || access(path, X_OK) < 0 || !realpath(path, real) || !is_trusted(real))
+		return false;
+	strcpy(path, real);
+	return true;
 }
 
 static bool is_in(const char *directory, size_t length, const char *below, char *ret)

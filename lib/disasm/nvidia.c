@@ -332,7 +332,7 @@ int disasm_nvidia_open(const struct disasm_options *o, void **ret_ctx)
 		return -ENOMEM;
 	}
 	if (!v->program)
-		say(v, "nvdisasm of NVIDIA's toolkit, which gpu-agentctl looks for in PATH, would name them");
+		say(v, "nvdisasm of NVIDIA's toolkit, which gpu-agentctl looks for in PATH where nobody else can write, would name them");
 	*ret_ctx = v;
 	return 0;
 }

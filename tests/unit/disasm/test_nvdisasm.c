@@ -387,6 +387,39 @@ static void it_is_looked_for_where_toolkits_are(void)
 	free(old);
 }
 
+/* What another user could have put in place of it is not run, wherever a link in PATH leads. */
+static void it_is_not_run_where_others_can_write(void)
+{
+	char path[PATH_MAX], link[PATH_MAX], inside[PATH_MAX], *old = strdup(getenv("PATH"));
+
+	write_program("");
+	TEST_EQ(mkdir(place.made, 0700), 0);
+	snprintf(inside, sizeof(inside), "%s/nvdisasm", place.made);
+	TEST_EQ(rename(place.program, inside), 0);
+	snprintf(link, sizeof(link), "%s/nvdisasm", place.directory);
+	TEST_EQ(symlink(inside, link), 0);
+	setenv("PATH", place.directory, 1);
+	CU_ASSERT(disasm_find_nvdisasm(path));
+	TEST_STR(path, inside);
+	for (unsigned i = 0; i < 4; i++) {
+		const char *what = i < 2 ? inside : i < 3 ? place.made : place.directory;
+
+		TEST_EQ(chmod(what, i == 1 ? 0720 : 0702), 0);
+		CU_ASSERT(!disasm_find_nvdisasm(path) || strcmp(path, inside) != 0);
+		TEST_EQ(chmod(what, 0700), 0);
+	}
+	if (geteuid() == 0) {
+		TEST_EQ(chown(place.made, 65534, 65534), 0);
+		CU_ASSERT(!disasm_find_nvdisasm(path) || strcmp(path, inside) != 0);
+	}
+	setenv("PATH", old, 1);
+	unlink(link);
+	unlink(inside);
+	rmdir(place.made);
+	remove_programs();
+	free(old);
+}
+
 static void what_it_prints_is_bounded(void)
 {
 	static const struct { const char *text; const char *first; } rows[] = {
@@ -429,4 +462,5 @@ TEST_SUITE(nvdisasm, TEST(instructions_are_what_it_prints), TEST(unknown_words_s
 	   TEST(old_processors_have_bundles), TEST(it_is_given_whole_bundles),
 	   TEST(old_processors_have_short_addresses), TEST(failures_are_forgotten_when_it_works),
 	   TEST(it_changes_descriptors_of_its_own_alone), TEST(it_is_looked_for_where_toolkits_are),
+	   TEST(it_is_not_run_where_others_can_write),
 	   TEST(what_it_prints_is_bounded));

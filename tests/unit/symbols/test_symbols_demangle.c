@@ -19,6 +19,17 @@ static void demangles(void)
 		/* Copies that nvcc makes of a function for one kernel. */
 		{ "$_Z7plantedPi$_Z6calleePii", "callee(int*, int)", true },
 		{ "$planted$_Z6calleePii", "callee(int*, int)", true },
+		{ "$_Z7plantedPi$_Z6calleePii.clone.0", "callee(int*, int) [clone .clone.0]", true },
+		{ "$_Z7plantedPi$_Z6calleePii$_Z5innerv", "inner()", true },
+		{ "$_Z7plantedPi$_Z6calleePii$local", "callee(int*, int) [clone $local]", true },
+		/* Clones: those that the demangler knows, and others. */
+		{ "_Z3foov.clone.0", "foo() [clone .clone.0]", true },
+		{ "_Z3foov.isra.0.constprop.2", "foo() [clone .isra.0] [clone .constprop.2]", true },
+		{ "_Z3foov.static.0123abcd", "foo() [clone .static.0123abcd]", true },
+		{ "_Z3foov$local", "foo() [clone $local]", true },
+		{ "_Z5a$b.cv.intern.01ab", "a$b.c() [clone .intern.01ab]", true },
+		{ "_Znonsense.clone.0$a", "_Znonsense.clone.0$a", false },
+		{ "foo.clone.0", "foo.clone.0", false },
 		{ "$planted$callee", "$planted$callee", false },
 		{ "$planted$", "$planted$", false },
 		{ "$", "$", false },
