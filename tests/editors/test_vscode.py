@@ -257,6 +257,16 @@ def check_registers(seen, wire):
     assert len(shown) > 8 and all(values[name] == value for name, value in shown), (shown, values)
 
 
+def check_lanes(seen, wire):
+    """The one that is chosen is shown from then on."""
+    assert any("lane 7" in row and "(7, 0, 0), active, pc 0x" in row for row in seen["lanes"]), seen["lanes"]
+    asked = [m.get("arguments") for m in wire.requests("gpuAgent/lanes")]
+    assert asked[1:] == [{"threadId": 1, "lane": 7}] and not asked[0], asked
+    offered, chosen = wire.answers("gpuAgent/lanes")
+    assert [x["lane"] for x in offered["body"]["lanes"] if x["shown"]] == [offered["body"]["lane"]], offered
+    assert chosen["success"] and chosen["body"]["lane"] == 7, chosen
+
+
 def is_late(wire, answer):
     """It was asked for what was shown before a stop, or two looks ago: the editor's window hears of either later."""
     asked = next(i for i, m in enumerate(wire.messages) if m["type"] == "request" and m["seq"] == answer["request_seq"])
@@ -323,6 +333,7 @@ def test_a_session_in_vs_code():
         check_picker(seen, s, other)
         check_screen(seen, pc)
         check_registers(seen, wire)
+        check_lanes(seen, wire)
         check_wire(wire, s, pc)
         check_core(seen, core, pc)
         runs_on(s)

@@ -105,12 +105,24 @@ async function registers() {
 	await shoot("session");
 }
 
+// The values of another lane: the scope of the wave says whose they are.
+async function chooseLane() {
+	await command("GPU agent: Choose Lane");
+	seen.lanes = await rows(PICKER, "lane 7");
+	await row(PICKER, "lane 7").click();
+	await row(VARIABLES, "Wave").click();
+	await page.keyboard.press("ArrowRight");
+	seen.laneShown = await rows(VARIABLES, /^lane =7$/);
+	await row(VARIABLES, "Wave").click();
+	await page.keyboard.press("ArrowLeft");
+}
+
 async function disassembly() {
 	// A menu ignores clicks that come right after it has opened, but no keys.
 	await until("menu", async () => {
 		await page.keyboard.press("Escape");
 		await row(`${CALL_STACK} .stack-frame`, "inner").click({ button: "right" });
-		await page.locator(".monaco-menu .action-label", { hasText: "Open Disassembly View" }).hover();
+		await page.locator(".monaco-menu .action-label", { hasText: "Open Disassembly View" }).hover({ timeout: 5000 });
 		await page.keyboard.press("Enter");
 		await row(DISASSEMBLY, "0x").waitFor({ timeout: 5000 });
 	});
@@ -238,7 +250,7 @@ async function pauseAndLoseTab() {
 }
 
 const STORIES = {
-	session: [openWorkbench, lookAtPicker, attach, registers, disassembly, debugConsole, pauseAtFault, pauseAndContinue,
+	session: [openWorkbench, lookAtPicker, attach, registers, chooseLane, disassembly, debugConsole, pauseAtFault, pauseAndContinue,
 		deviceFault, stop, attachInVain, withoutAgent],
 	abandoned: [openWorkbench, attachToHeld, takeControl, pauseAndLoseTab],
 };
