@@ -62,7 +62,7 @@ describe("gpu-agentctl dap", function () {
 		const frame = await topFrame();
 		assert.strictEqual(frame.name, "spin");
 		const { scopes } = (await client.scopesRequest({ frameId: frame.id })).body;
-		assert.deepStrictEqual(scopes.map((s) => s.name), ["Wave", "Arguments", "Scalar registers", "Vector registers", "Lanes", "LDS",
+		assert.deepStrictEqual(scopes.map((s) => s.name), ["Wave", "Arguments", "Built-ins", "Scalar registers", "Vector registers", "Lanes", "LDS",
 			"Group statistics"]);
 		for (const scope of scopes) {
 			const { variables } = (await client.variablesRequest({ variablesReference: scope.variablesReference })).body;

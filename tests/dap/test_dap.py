@@ -39,7 +39,8 @@ def test_a_session():
         assert frames["totalFrames"] == 1 and frame["name"] == "spin" and frame["line"], frame
         assert "path" not in frame["source"] and frame["source"]["name"] == "spin.cl", frame
         names = [x["name"] for x in a.call("scopes", frameId=frame["id"])["scopes"]]
-        assert names == ["Wave", "Arguments", "Scalar registers", "Vector registers", "Lanes", "LDS", "Group statistics"], names
+        assert names == ["Wave", "Arguments", "Built-ins", "Scalar registers", "Vector registers", "Lanes", "LDS",
+                         "Group statistics"], names
         pc = frame["instructionPointerReference"]
         assert int(a.values("Wave")["pc"], 16) == int(pc, 16)
         assert a.values("Group statistics")["waves"] == "4"

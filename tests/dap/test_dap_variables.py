@@ -425,6 +425,27 @@ def test_variables_of_all_lanes():
         assert a.finish() == 0
 
 
+def test_what_the_language_gives_each_lane():
+    for place, width in ((cuda(), 32), (scene("waves 0 halted 2 spin+16"), 64)):
+        with place as s, Between(s) as between, Adapter(between.path) as a:
+            a.start(pid=s.app.pid)
+            a.pause()
+            frame = a.frame()["id"]
+            lanes_of(a, threadId=1, lane=5)
+            shown = {row["name"]: row for row in click(a, frame)["Built-ins"]}
+            assert shown["threadIdx"]["value"] == "{x = 5, y = 0, z = 0}" and shown["warpSize"]["value"] == str(width), shown
+            between.look = asked = Counted()
+            assert values(a.variables(shown["threadIdx"]["variablesReference"])) == [("x", "5"), ("y", "0"), ("z", "0")]
+            assert evaluate(a, "threadIdx.x + blockIdx.x * blockDim.x", frameId=frame)["result"] == "5"
+            assert asked.take() == ["wave.evaluate"] * 2
+            everywhere = next(v for v in click(a, frame)["Wave"] if v["name"] == "variables of all lanes")
+            rows = opened(a, everywhere)
+            assert rows["warpSize"]["value"] == str(width) and not rows["warpSize"]["variablesReference"], rows
+            assert values(a.variables(rows["threadIdx"]["variablesReference"])) == [
+                (f"lane {n}", f"{{x = {n}, y = 0, z = 0}}") for n in range(width)], rows["threadIdx"]
+            a.finish()
+
+
 def test_a_lane_that_is_elsewhere():
     """Its frames are those of its own place; callers are known of one lane only."""
     with cuda() as s, Adapter(s.socket) as a:

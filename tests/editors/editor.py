@@ -103,7 +103,8 @@ def pause_and_leave(s, editor):
     assert name.startswith("4 x scale spin.cl:"), name
     assert seen["frame"] == "spin" and seen["line"] and int(seen["pc"], 16), seen
     scopes = seen["scopes"]
-    assert set(scopes) == {"Wave", "Arguments", "Scalar registers", "Vector registers", "Lanes", "LDS", "Group statistics"}, scopes.keys()
+    assert set(scopes) == {"Wave", "Arguments", "Built-ins", "Scalar registers", "Vector registers", "Lanes", "LDS",
+                           "Group statistics"}, scopes.keys()
     assert int(scopes["Wave"]["pc"], 16) == int(seen["pc"], 16) and scopes["Group statistics"]["waves"] == "4"
     assert scopes["Scalar registers"]["s0"].startswith("0x") and "lane 63" in scopes["Lanes"]
     return seen
