@@ -32,7 +32,7 @@ MASKS = (
     (r" ?\([-+]\d+\)", ""),
     (r"0x[0-9a-f]{5,}", "ADDRESS"),
     (r"\d{8}T\d{6}-[0-9a-f]+", "RECORD"),
-    (r"\d{4}-\d\d-\d\d", "DATE"),
+    (r"(\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun) )?\d{4}-\d\d-\d\d", "DATE"),
     (r"\d\d:\d\d:\d\d", "TIME"),
     (r"\b\d+:\d+:\d+\b", "WAVE"),
     (r"(?<![\w.:/@+-])[\d,.]*\d\s?(us|ms|s|B|KiB|MiB|GiB)\b", "AMOUNT"),

@@ -88,7 +88,7 @@ class Engine:
         self.context = lambda: ""  # tail of the daemon's log
         self.of_step = []   # processes that end with the step under way
         self.kept = []      # those that end with the run
-        self.under_way = "" # its name
+        self.under_way = ""  # its name
         self.ended_by = ""  # signal that cut the run
         self.is_finished = False
         signal.signal(signal.SIGALRM, self._alarm)

@@ -381,7 +381,7 @@ class Lab:
         self.programs, self.scene = [], None
         self.images = engine.directory / "programs"
         self.arch = None        # compute capability without its point
-        self.is_runtime = False # the driver's own programs do not start here
+        self.is_runtime = False  # the driver's own programs do not start here
         self.make = SimulatedProgram if simulated else HardwareProgram
         self.kinds = SIMULATED_KINDS if simulated else HARDWARE_KINDS
 

@@ -223,7 +223,7 @@ def test_the_verbs_of_many_lanes():
         path = compiled(directory, 3, 0)
         with Scene(app=f"runtime ttmp; load {path}; queues 1; spin", gpus="gfx90a") as s:
             planted = Planted(s, path)
-            planted.plant(planted.file.body(planted.file.functions()[0]))
+            planted.plant(planted.file.body(planted.file.functions[0]))
             answer = s.rpc.call("wave.variables", session=planted.session, wave=WAVE, lanes="2-40", max_stop_ms=STOP_MS)
             ask = (s.app.pid, "0:0:0")
             shown = s.ctl("variables", *ask, "--lanes=2-40", LONG_STOP)
@@ -245,7 +245,7 @@ def test_generic_addresses_of_global_memory():
         path = compiled(directory, 3, 0)
         with Scene(app=f"runtime ttmp; load {path}; queues 1; spin", gpus="gfx90a") as s:
             planted = Planted(s, path)
-            planted.plant(planted.file.body(planted.file.functions()[0]))
+            planted.plant(planted.file.body(planted.file.functions[0]))
             pointer = s.rpc.call("gpu.queues", session=planted.session)["queues"][0]["read_pointer"]
             what = {"session": planted.session, "address": hex(int(pointer, 16) + 12), "size": 4}
             wanted = s.rpc.call("memory.read", **what)["data"]
@@ -299,7 +299,7 @@ def test_what_is_built_in():
         path = compiled(directory, 3, 0)
         with Scene(app=f"runtime ttmp; load {path}; queues 1; spin", gpus="gfx90a") as s:
             planted = Planted(s, path)
-            planted.plant(planted.file.body(planted.file.functions()[0]))
+            planted.plant(planted.file.body(planted.file.functions[0]))
             check_built_in(s, planted, 3)
             planted.plant(0)  # No code, and no debug information.
             answer = s.rpc.call("wave.variables", session=planted.session, wave=WAVE)
@@ -311,7 +311,7 @@ def test_a_variable_hides_what_is_built_in():
         path = compiled(directory, 3, 0, HIDES)
         with Scene(app=f"runtime ttmp; load {path}; queues 1; spin", gpus="gfx90a") as s:
             planted = Planted(s, path)
-            planted.plant(planted.file.body(planted.file.functions()[0]))
+            planted.plant(planted.file.body(planted.file.functions[0]))
             asked = Asked(s.rpc, planted.session, 3)
             own, built_in = (v for v in s.rpc.call("wave.variables", **asked.who)["variables"] if v["name"] == "threadIdx")
             assert own["scope"] == "local" and same(asked("threadIdx"), own), own
