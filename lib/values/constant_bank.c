@@ -19,7 +19,13 @@ static bool is_in_bank(const struct elf_view *v, size_t section)
 	return !strcmp(elf_view_section_name(v, &s), SECTION);
 }
 
-static int find_in(const struct elf_view *v, const Elf64_Shdr *table, const char *name, uint64_t *ret)
+/* What is found so far. */
+struct found {
+	bool is_found, several;
+	uint64_t value;
+};
+
+static void find_in(const struct elf_view *v, const Elf64_Shdr *table, const char *name, struct found *f)
 {
 	Elf64_Shdr strings;
 	size_t size;
@@ -27,7 +33,7 @@ static int find_in(const struct elf_view *v, const Elf64_Shdr *table, const char
 	Elf64_Sym s;
 
 	if (!bytes || table->sh_link >= v->n_sections)
-		return -ENOENT;
+		return;
 	strings = elf_view_section(v, table->sh_link);
 	for (size_t i = 0; i < size / sizeof(s) && i < SYMBOLS_MAX; i++) {
 		const char *found;
@@ -38,19 +44,26 @@ static int find_in(const struct elf_view *v, const Elf64_Shdr *table, const char
 		found = elf_view_string(v, &strings, s.st_name);
 		if (!found || strcmp(found, name))
 			continue;
-		*ret = s.st_value;
-		return 0;
+		f->several |= f->is_found && f->value != s.st_value;
+		f->is_found = true;
+		f->value = s.st_value;
 	}
-	return -ENOENT;
 }
 
 int values_constant_find(const struct elf_view *cubin, const char *name, uint64_t *ret)
 {
+	struct found f = { 0 };
+
 	for (size_t i = 1; i < cubin->n_sections; i++) {
 		Elf64_Shdr s = elf_view_section(cubin, i);
 
-		if (s.sh_type == SHT_SYMTAB && find_in(cubin, &s, name, ret) == 0)
-			return 0;
+		if (s.sh_type == SHT_SYMTAB)
+			find_in(cubin, &s, name, &f);
 	}
-	return -ENOENT;
+	if (!f.is_found)
+		return -ENOENT;
+	if (f.several)
+		return -ENOTUNIQ;
+	*ret = f.value;
+	return 0;
 }

@@ -20,7 +20,7 @@
  * Find where a variable is.
  * @param name  Its symbol.
  * @param ret   Below VALUES_CONSTANT_BANK_MAX an offset in the bank, else an address of global memory.
- * @return 0, -ENOENT.
+ * @return 0, -ENOENT, -ENOTUNIQ (several symbols of that name lie at different places).
  */
 int values_constant_find(const struct elf_view *cubin, const char *name, uint64_t *ret);
 

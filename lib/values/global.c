@@ -11,14 +11,17 @@
 
 #define DEPTH_MAX 16u	  /* Namespaces in namespaces. */
 #define STEPS_MAX 200000u /* DIEs that are passed for one question. */
+#define NAMES_MAX 2000u	  /* Names that are demangled for it. */
 
 /* What is looked for, and the best that was found. */
 struct search {
 	struct debug_info *d;
 	const char *name; /* Without namespaces that are around the function. */
 	const char *last; /* Its last part. */
+	char mangled[VALUES_GLOBAL_NAME_MAX + 24]; /* That, as it stands in a mangled name. */
 	char around[VALUES_GLOBAL_NAME_MAX + 2]; /* Namespaces around the function, as "ns::in::"; or empty. */
-	uint32_t left;			     /* DIEs that may still be passed. */
+	uint32_t left;	     /* DIEs that may still be passed. */
+	uint32_t names_left; /* Names that may still be demangled. */
 	bool found, several;
 	size_t depth;	  /* So many bytes of @around lead to what was found. */
 	bool is_external;
@@ -159,8 +162,10 @@ static bool full_name(struct search *g, Dwarf_Die *die, const char *path, char *
 		const char *name = debug_info_string(g->d, die, attributes[i]);
 
 		/* Most names are not looked for, and demangling takes long. */
-		if (!name || strncmp(name, "_Z", 2) || !strstr(name, g->last) ||
-		    !symbols_demangle(name, readable, sizeof(readable)))
+		if (!name || strncmp(name, "_Z", 2) || !strstr(name, g->mangled) || !g->names_left)
+			continue;
+		g->names_left--;
+		if (!symbols_demangle(name, readable, sizeof(readable)))
 			continue;
 		copy_parts(readable, true, to, size);
 		return true;
@@ -179,7 +184,8 @@ static void offer(struct search *g, Dwarf_Die *die, size_t depth)
 
 	if (g->found && (depth < g->depth || (depth == g->depth && g->is_external && !is_external)))
 		return;
-	g->several = g->found && depth == g->depth && g->is_external == is_external;
+	/* Units that share a variable each describe it. */
+	g->several = g->found && depth == g->depth && g->is_external == is_external && !is_external;
 	g->found = true;
 	g->depth = depth;
 	g->is_external = is_external;
@@ -229,34 +235,46 @@ static Dwarf_Off unit_of(Dwarf_Die *die)
 	return die->cu && dwarf_diecu(die, &unit, NULL, NULL) ? dwarf_dieoffset(&unit) : 0;
 }
 
-/* The function's own unit first: what is found there is meant. */
-static void search_units(struct search *g, Dwarf_Off own)
+/* The function's own unit first: what is found there is meant.  @return that something was. */
+static bool search_own(struct search *g, Dwarf_Off own)
 {
 	Dwarf_Die unit;
 
 	if (own && debug_info_die(g->d, own, &unit))
 		walk(g, &unit, "", 0);
-	for (size_t k = 0; !(g->found && own) && debug_info_unit(g->d, k, &unit); k++) {
-		if (dwarf_dieoffset(&unit) == own)
-			continue;
-		walk(g, &unit, "", 0);
-	}
+	return g->found;
+}
+
+/* All others: only then it is known whether several have one. */
+static void search_others(struct search *g, Dwarf_Off own)
+{
+	Dwarf_Die unit;
+
+	for (size_t k = 0; debug_info_unit(g->d, k, &unit); k++)
+		if (dwarf_dieoffset(&unit) != own)
+			walk(g, &unit, "", 0);
 }
 
 int values_global_find(struct debug_info *d, const struct values_scope *s, const char *name,
 		       struct values_variable *ret)
 {
-	struct search g = { .d = d, .name = name, .last = name, .left = STEPS_MAX };
+	struct search g = { .d = d, .name = name, .last = name, .left = STEPS_MAX, .names_left = NAMES_MAX };
 	Dwarf_Die subprogram = s->subprogram;
+	Dwarf_Off own = unit_of(&subprogram);
 
 	if (strlen(name) >= VALUES_GLOBAL_NAME_MAX)
 		return -ENAMETOOLONG;
 	for (const char *p = strstr(name, "::"); p; p = strstr(p + 2, "::"))
 		g.last = p + 2;
+	snprintf(g.mangled, sizeof(g.mangled), "%zu%s", strlen(g.last), g.last);
 	find_around(s->function, g.around, sizeof(g.around));
-	search_units(&g, unit_of(&subprogram));
+	if (!search_own(&g, own)) {
+		search_others(&g, own);
+		if (!g.left || !g.names_left)
+			return -E2BIG;
+	}
 	if (!g.found)
-		return g.left ? -ENOENT : -E2BIG;
+		return -ENOENT;
 	if (g.several)
 		return -ENOTUNIQ;
 	*ret = g.variable;

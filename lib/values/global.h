@@ -20,8 +20,9 @@
  * @param s     The function; zeroed: none, and the name is looked for everywhere.
  * @param name  As `table` or `ns::table`.
  * @param ret   Its names and DIEs lie in the image.
- * @return 0, -ENOENT, -ENOTUNIQ (several units have one, and none is the function's), -E2BIG (not found
- *         in what may be read for one question), -ENAMETOOLONG.
+ * @return 0, -ENOENT, -ENOTUNIQ (several units have one, and none is the function's), -E2BIG (the
+ *         function's own unit has none, and there is more than may be read for one question),
+ *         -ENAMETOOLONG.
  */
 int values_global_find(struct debug_info *d, const struct values_scope *s, const char *name,
 		       struct values_variable *ret);

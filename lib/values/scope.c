@@ -480,17 +480,26 @@ static void set_hole(struct values_locator *l, enum values_state state, const ch
 					  .reason = reason };
 }
 
+/* The symbol of a variable: the first name that there is of these. */
+static const char *symbol_of(struct values_image *i, const struct values_variable *v)
+{
+	static const unsigned attributes[] = { DW_AT_MIPS_linkage_name, DW_AT_linkage_name, DW_AT_name };
+	Dwarf_Die die = v->die;
+	const char *name = NULL;
+
+	for (size_t k = 0; !name && k < sizeof(attributes) / sizeof(attributes[0]); k++)
+		name = debug_info_string(i->d, &die, attributes[k]);
+	return name;
+}
+
 /* What debug information says of constant memory is no address. */
 static void fix_constant(struct values_locator *l, const struct values_variable *v)
 {
-	Dwarf_Die die = v->die;
-	const char *name = debug_info_string(l->image->d, &die, DW_AT_MIPS_linkage_name);
+	const char *name = symbol_of(l->image, v);
 	uint64_t address;
 
-	if (!name)
-		name = debug_info_string(l->image->d, &die, DW_AT_name);
 	if (!name || values_constant_find(l->image->elf, name, &address) < 0) {
-		set_hole(l, VALUES_UNAVAILABLE, "no symbol tells where in constant memory it is");
+		set_hole(l, VALUES_UNAVAILABLE, "no symbol, or more than one, tells where in constant memory it is");
 		return;
 	}
 	l->is_fixed = true;
@@ -501,8 +510,8 @@ static void fix_constant(struct values_locator *l, const struct values_variable 
 /* Is it an address in constant memory (ptxConstStorage)? */
 static bool is_constant(const struct values_locator *l)
 {
-	return l->image->is_cuda && l->address_class == CLASS_CONSTANT && l->operations.size &&
-	       l->operations.data[0] == DW_OP_addr;
+	return l->image->is_cuda && l->address_class == CLASS_CONSTANT &&
+	       l->operations.size == 1 + sizeof(uint64_t) && l->operations.data[0] == DW_OP_addr;
 }
 
 static void init_expression(struct values_locator *l, const struct values_variable *v, struct unit *u,

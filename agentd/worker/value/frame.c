@@ -29,23 +29,55 @@ const struct values_variable *value_frame_pick(const struct value_frame *f, cons
 	return found;
 }
 
-/* Members of one variable are asked for by name one after the other, and each search reads much. */
-int value_frame_find_global(struct value_frame *f, const char *name, struct values_variable *ret)
+/* A name outside of functions that was looked for, and what came of it. */
+struct global_name {
+	struct global_name *next;
+	const char *name;
+	size_t place; /* Lanes that are elsewhere are in other functions, which see others. */
+	int result;
+	struct values_variable variable;
+};
+
+/* Each search reads much, and lanes and members ask for the same names.  All of it is in the arena. */
+struct value_globals {
+	struct global_name *list;
+};
+
+static int search_global(struct value_frame *f, const char *name, struct values_variable *ret)
 {
 	int r;
 
-	if (!f->image)
+	if (value_request_is_late(f->request))
+		return -ETIMEDOUT;
+	r = values_global_find(values_image_debug_info(f->image), f->scope, name, ret);
+	if (r == -E2BIG)
+		value_request_miss(f->request, "variables: there are too many outside of functions to know all "
+					       "their names");
+	return r == 0 || r == -ENOTUNIQ ? r : -ENOENT;
+}
+
+int value_frame_find_global(struct value_frame *f, const char *name, struct values_variable *ret)
+{
+	struct rpc_arena *a = f->request->arena;
+	struct global_name *g = f->globals ? f->globals->list : NULL;
+
+	if (!f->image || !f->globals)
 		return -ENOENT;
-	if (!f->global.name || strcmp(f->global.name, name)) {
-		r = values_global_find(values_image_debug_info(f->image), f->scope, name, &f->global.variable);
-		if (r == -E2BIG)
-			value_request_miss(f->request, "variables: there are too many outside of functions to "
-						       "know all their names");
-		f->global.result = r == 0 || r == -ENOTUNIQ ? r : -ENOENT;
-		f->global.name = rpc_arena_strdup(f->request->arena, name);
+	while (g && (g->place != f->place || strcmp(g->name, name)))
+		g = g->next;
+	if (!g) {
+		g = rpc_arena_alloc(a, sizeof(*g));
+		if (!g)
+			return -ENOMEM;
+		*g = (struct global_name){ .name = rpc_arena_strdup(a, name), .place = f->place };
+		if (!g->name)
+			return -ENOMEM;
+		g->result = search_global(f, name, &g->variable);
+		g->next = f->globals->list;
+		f->globals->list = g;
 	}
-	*ret = f->global.variable;
-	return f->global.result;
+	*ret = g->variable;
+	return g->result;
 }
 
 bool value_frame_is_named(struct value_frame *f, const struct values_variable *v)
@@ -114,6 +146,10 @@ static int arrive(struct walk *w, struct values_image *image, const struct value
 	k->pc = address;
 	k->function = s->function ? rpc_arena_strdup(k->arena, s->function) : NULL;
 	w->found.image = image;
+	w->found.globals = rpc_arena_array(w->k->arena, 1, sizeof(*w->found.globals));
+	if (!w->found.globals)
+		return -ENOMEM;
+	w->found.globals->list = NULL;
 	w->found.scope = s;
 	w->found.frame = f;
 	w->found.address = address;

@@ -19,12 +19,7 @@ struct value_frame {
 	const struct values_frame *frame;
 	uint64_t address; /**< Where it is, or will return to. */
 	size_t place; /**< lanes.h: which of the places of lanes that is. */
-	/** The name outside of functions that was looked for last, and what came of it. */
-	struct {
-		const char *name; /**< In the arena of the request; NULL: none yet. */
-		int result;
-		struct values_variable variable;
-	} global;
+	struct value_globals *globals; /**< Names outside of functions that were looked for; shared by lanes. */
 };
 
 /** @return the variable that a name means; others of the name are hidden by it.  NULL: none. */
