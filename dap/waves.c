@@ -246,7 +246,8 @@ static void count_thread(struct dap_snapshot *s, uint32_t thread,
 		min = lanes && lanes < min ? lanes : min;
 		max = lanes > max ? lanes : max;
 	}
-	/* Without a list there are as many at least as one place has. */
+	/* Without a list there are as many at least as one place has; a list may be of a moment later. */
+	n = n < most ? most : n > parts ? parts : n;
 	t->twice = parts - (listed ? n : most);
 	t->group->waves -= t->twice;
 	if (!listed)

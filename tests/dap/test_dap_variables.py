@@ -499,7 +499,7 @@ def test_a_core_shows_what_the_process_showed():
             lanes_of(a, threadId=1, lane=3)
             assert a.values("Wave")["lane"] == "3"
             a.finish()
-    for was, now in zip(live, dead):
+    for was, now in zip(live, dead, strict=True):
         for scope in KINDS:
             assert was.get(scope) == now.get(scope), (was, now)
     assert len(live) == len(dead) == 2 and any("Arguments" in x for x in live), live

@@ -382,7 +382,7 @@ def test_a_client_is_told_the_same():
                 assert [v["name"] for v in answer["variables"]] == [r[0] for r in rows], (answer, rows)
                 if not level:
                     alone.setdefault(warp, {})[lane] = answer
-                for v, row in zip(answer["variables"], rows):
+                for v, row in zip(answer["variables"], rows, strict=True):
                     assert v["state"] == row[3], (v, row)
                     counts[v["state"], level] += 1
                     if row[3] == "ok" and number(types, row) is not None:

@@ -13,7 +13,7 @@ if __name__ == "__main__":
 
 import pytest
 from corereader import CoreRpc
-from harness import LONG_STOP, ROOT, STOP_MS, Scene, wait_until
+from harness import LONG_STOP, ROOT, STOP_MS, Scene, wait_until, unsanitized
 
 PC = 0x7F0000001000
 APP = "runtime ttmp; queues 1; spin"
@@ -260,7 +260,7 @@ def test_private_memory(gfx):
 @pytest.mark.parametrize("gfx", ["gfx90a", "gfx942", "gfx1100"])
 def test_a_core_answers_for_every_memory_as_the_process_did(gfx, tmp_path):
     """LDS and private memory, by offset and by flat address, which are no addresses of global memory."""
-    with Scene(app=APP, gpus=gfx) as s:
+    with Scene(app=APP, gpus=gfx, app_program=unsanitized("gpu-agent-simapp")) as s:
         s.session = s.attach()
         memory, base, size = prepare_scratch(s, gfx, 32)
         flat = f" flat={base:#x}" if GENERATIONS[gfx][3] else ""
