@@ -344,12 +344,26 @@ static int join_missing(struct rpc_arena *a, const struct rpc_gpu_snapshot_resul
 	return rpc_arena_error(a);
 }
 
+/* Does a queue of the group say how many of its waves have faulted? */
+static bool is_counted(const struct rpc_gpu_snapshot_result *s, const struct rpc_group *g)
+{
+	for (size_t i = 0; i < s->n_queues; i++)
+		for (size_t k = 0; k < g->n_queues; k++)
+			if (s->queues[i].has_faulting_waves && s->queues[i].gpu_id == g->gpu_id &&
+			    s->queues[i].queue_id == g->queues[k])
+				return true;
+	return false;
+}
+
+/* A wave whose lanes have faulted at several places is in several groups; its queue counts it once. */
 static uint64_t faulting_waves(const struct rpc_gpu_snapshot_result *s)
 {
 	uint64_t n = 0;
 
+	for (size_t i = 0; i < s->n_queues; i++)
+		n += s->queues[i].has_faulting_waves ? s->queues[i].faulting_waves : 0;
 	for (size_t i = 0; i < s->n_groups; i++)
-		if (stop_reason_is_faulting(&s->groups[i]))
+		if (stop_reason_is_faulting(&s->groups[i]) && !is_counted(s, &s->groups[i]))
 			n += s->groups[i].waves;
 	return n;
 }

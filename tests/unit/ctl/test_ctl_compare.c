@@ -415,6 +415,22 @@ static void pairs_what_belongs_together(void)
 	TEST_EQ(c.faulting_waves, 1);
 }
 
+/* A warp that has faulted at two places is in two groups, and one wave. */
+static void a_wave_at_two_places_has_faulted_once(void)
+{
+	auto_rpc_arena struct rpc_arena arena;
+	struct snapshot_build before, after;
+	struct rpc_comparison c;
+
+	rpc_arena_init(&arena, 0);
+	snapshot_build(&before, SECOND, "q0:1/2 g10:4@0/0");
+	snapshot_build(&after, 2 * SECOND, "q0:1/2 g10:2@0/0 g20:1@0/0! g30:1@0/0!");
+	after.queues[0].has_faulting_waves = true;
+	after.queues[0].faulting_waves = 1;
+	TEST_EQ_FATAL(compare_snapshots(&arena, &before.s, &after.s, false, &c), 0);
+	TEST_EQ(c.faulting_waves, 1);
+}
+
 /* Lanes are compared where both documents tell of parts; another lane is no wave that moved. */
 static void lanes_of_parts_are_compared(void)
 {
@@ -524,5 +540,6 @@ static void survives_small_arenas(void)
 TEST_SUITE(ctl_compare, TEST(finds_the_verdict), TEST(sees_ended_dispatches),
 	   TEST(needs_time_between), TEST(sees_new_workgroups),
 	   TEST(digests_decide), TEST(each_queue_has_a_verdict), TEST(speaks_of_lines),
-	   TEST(pairs_what_belongs_together), TEST(lanes_of_parts_are_compared), TEST(a_new_ring_is_a_new_queue),
+	   TEST(pairs_what_belongs_together), TEST(lanes_of_parts_are_compared),
+	   TEST(a_wave_at_two_places_has_faulted_once), TEST(a_new_ring_is_a_new_queue),
 	   TEST(refuses_other_processes), TEST(survives_small_arenas));
