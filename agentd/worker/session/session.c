@@ -439,14 +439,13 @@ static int read_guard(struct session *s)
  */
 static bool admit(struct session *s)
 {
-	struct usage_client *client = usage_find(&s->usage, s->call.client);
+	struct usage_client *client = usage_admit(&s->usage, s->call.client);
 
 	/* The monitor says it before the frontend knows, so that it is there by now. */
 	while (!client && read_guard(s) == 1)
-		client = usage_find(&s->usage, s->call.client);
+		client = usage_admit(&s->usage, s->call.client);
 	if (!client)
 		return false;
-	client->has_left = false;
 	if (client->rights < IPC_RIGHT_CONTROL)
 		s->call.flags &= ~IPC_FLAG_CONTROL;
 	if (!client->admin)
@@ -454,15 +453,33 @@ static bool admit(struct session *s)
 	return true;
 }
 
+/* It is nobody's fault if that client was forgotten, and those who use the session go on. */
+static void refuse_stranger(struct session *s)
+{
+	auto_out struct out text;
+	struct agent_err err = { 0 };
+
+	out_init(&text, 0);
+	if (s->usage.has_forgotten) {
+		agent_err_set(&err, RPC_ERROR_LIMIT, 0, NULL, "attach again",
+			      "too many clients use the session on process %d", (int)s->options->pid);
+		answer(s, &text, &err);
+		return;
+	}
+	log_error("session %u: front speaks for a client that the monitor has not let in", s->options->session);
+	over(s, RPC_END_REASON_STOPPED);
+}
+
 static void on_message(struct session *s, struct ipc_message *m)
 {
 	if (m->head.type == IPC_CALL) {
 		s->call = m->head;
-		event_del(s->no_call);
 		if (!admit(s)) {
-			log_error("session %u: front speaks for a client that the monitor has not let in", s->options->session);
-			over(s, RPC_END_REASON_STOPPED);
-		} else if (!s->target || m->head.number == RPC_METHOD_SESSION_ATTACH)
+			refuse_stranger(s);
+			return;
+		}
+		event_del(s->no_call);
+		if (!s->target || m->head.number == RPC_METHOD_SESSION_ATTACH)
 			serve_attach(s);
 		else
 			serve_method(s, m);

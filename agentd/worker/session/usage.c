@@ -63,15 +63,28 @@ static void tell_untold(struct usage *u, struct usage_client *c)
 		c->untold++;
 }
 
-/* Of those who have left, and else of all, the one who came first: there are no more connections than places. */
-static struct usage_client *oldest(struct usage *u)
+/* The larger, the less is lost without it. */
+static int dispensability(const struct usage_client *c)
+{
+	return c->has_left ? 2 : !c->has_called;
+}
+
+/*
+ * Of those who have left, and else of those who have not called yet, the one who came first: nobody tells of
+ * a client that closes its connection before its first call.
+ * @return NULL: all others use the session.
+ */
+static struct usage_client *find_dispensable(struct usage *u)
 {
 	struct usage_client *found = &u->list[0];
 
-	for (struct usage_client *c = u->list; c < u->list + u->n; c++)
-		if (c->has_left != found->has_left ? c->has_left : c->order < found->order)
+	for (struct usage_client *c = u->list; c < u->list + u->n; c++) {
+		const int more = dispensability(c) - dispensability(found);
+
+		if (more ? more > 0 : c->order < found->order)
 			found = c;
-	return found;
+	}
+	return dispensability(found) ? found : NULL;
 }
 
 int usage_let_in(struct usage *u, const struct ipc_let_in *m)
@@ -84,7 +97,10 @@ int usage_let_in(struct usage *u, const struct ipc_let_in *m)
 		c = &u->list[u->n++];
 		*c = (struct usage_client){ .id = m->client };
 	} else if (!c) {
-		c = oldest(u);
+		u->has_forgotten = true;
+		c = find_dispensable(u);
+		if (!c)
+			return 0;
 		tell_untold(u, c);
 		*c = (struct usage_client){ .id = m->client };
 	}
@@ -94,6 +110,17 @@ int usage_let_in(struct usage *u, const struct ipc_let_in *m)
 	c->admin = m->admin;
 	c->has_left = false;
 	return 0;
+}
+
+struct usage_client *usage_admit(struct usage *u, uint64_t id)
+{
+	struct usage_client *c = usage_find(u, id);
+
+	if (!c)
+		return NULL;
+	c->has_left = false;
+	c->has_called = true;
+	return c;
 }
 
 /* ------------------------------------------------------------------ what --------------------- */
@@ -164,6 +191,7 @@ void usage_left(struct usage *u, uint64_t id, uint64_t now)
 	if (!c)
 		return;
 	c->has_left = true;
+	c->has_called = false;
 	if (c->untold && has_room(u, c, now))
 		tell_untold(u, c);
 }

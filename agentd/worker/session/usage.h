@@ -29,6 +29,7 @@ struct usage_client {
 	enum ipc_right rights;
 	bool admin;
 	bool has_left; /**< The frontend says so; it may have come back, which it says at another time. */
+	bool has_called; /**< Since it came. */
 	uint64_t told;	  /**< Bits of the methods that read and were told since */
 	uint64_t told_ns; /**< this time. */
 	uint32_t untold;  /**< Calls that were only counted, */
@@ -46,6 +47,7 @@ struct usage {
 	struct usage_client *list;
 	size_t n, capacity;
 	uint64_t last_order;
+	bool has_forgotten; /**< For want of places somebody who was let in is not, or no longer, in the list. */
 	uid_t owner; /**< The target's user. */
 	int fd;	     /**< Socket to the monitor, borrowed. */
 	struct usage_second own, others;
@@ -53,10 +55,16 @@ struct usage {
 
 /** Release memory; a zeroed object is accepted. */
 void usage_deinit(struct usage *u);
-/** The monitor has let a client in.  @return 0, -ENOMEM. */
+/**
+ * The monitor has let a client in.  Where there is no place it gets that of one who has left, or has not called
+ * yet, and where there is none of these it gets none.
+ * @return 0, -ENOMEM.
+ */
 int usage_let_in(struct usage *u, const struct ipc_let_in *m);
 /** @return whom the monitor has let in by that number, or NULL; valid until somebody else is let in. */
 struct usage_client *usage_find(struct usage *u, uint64_t id);
+/** The same for whoever calls now, and keeps the place until it leaves. */
+struct usage_client *usage_admit(struct usage *u, uint64_t id);
 /** A client that was let in calls a method of the session.  @param now  Monotonic ns. */
 void usage_called(struct usage *u, uint64_t id, enum rpc_method method, uint64_t now);
 /** A client has left the session. */

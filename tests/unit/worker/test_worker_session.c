@@ -575,6 +575,28 @@ static void strangers_end_the_session(void)
 	}
 }
 
+/* So many connections are let in and closed: the first is forgotten, which is its own matter alone. */
+static void forgotten_clients_are_refused(void)
+{
+	enum { FIRST = 1000, CALLS_EACH = 16 };
+	struct scene s;
+
+	attach(&s);
+	for (uint64_t i = 0; i <= IPC_CLIENTS_MAX; i++) {
+		let_in(s.deadline, FIRST + i, IPC_RIGHT_READ);
+		if (i % CALLS_EACH)
+			continue;
+		/* The worker reads what it is told before it serves somebody whom it does not know. */
+		call_as(&s, FIRST + i, RPC_METHOD_RUNTIME_INFO, "{\"session\":\"s7\"}");
+		expect(&s, IPC_REPLY, RPC_METHOD_RUNTIME_INFO, NULL);
+	}
+	call_as(&s, FIRST + 1, RPC_METHOD_SESSION_ATTACH, "{}");
+	expect(&s, IPC_ERROR, RPC_METHOD_SESSION_ATTACH, "too many clients");
+	call(&s, RPC_METHOD_RUNTIME_INFO, "{\"session\":\"s7\"}");
+	expect(&s, IPC_REPLY, RPC_METHOD_RUNTIME_INFO, NULL);
+	finish(&s, 0, "D");
+}
+
 /* The handshake is answered first; an exception is announced and then forwarded. */
 static void events_are_announced(void)
 {
@@ -632,5 +654,6 @@ static void target_keeps_its_signals(void)
 TEST_SUITE(worker_session, TEST(end_of_file_undoes_everything), TEST(death_of_the_monitor_and_sigterm),
 	   TEST(lease_expires), TEST(lease_is_renewed), TEST(lost_writer), TEST(guard_is_armed),
 	   TEST(failed_attach_is_reported), TEST(wrong_calls_are_refused), TEST(uses_are_told),
-	   TEST(observers_control_nothing), TEST(strangers_end_the_session), TEST(events_are_announced),
+	   TEST(observers_control_nothing), TEST(strangers_end_the_session),
+	   TEST(forgotten_clients_are_refused), TEST(events_are_announced),
 	   TEST(lost_session_ends), TEST(exit_of_the_target_ends), TEST(target_keeps_its_signals));

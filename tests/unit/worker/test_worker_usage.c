@@ -58,6 +58,45 @@ static void those_who_left_make_room(void)
 	usage_deinit(&u);
 }
 
+/* Nobody says of a client that it closed its connection before its first call. */
+static void those_who_never_called_make_room(void)
+{
+	enum { OWNER = 1, OTHER = 2 };
+	struct usage u = { 0 };
+
+	let_in(&u, OWNER, 1000);
+	let_in(&u, OTHER, 1001);
+	CU_ASSERT_PTR_NOT_NULL(usage_admit(&u, OWNER));
+	CU_ASSERT_PTR_NOT_NULL(usage_admit(&u, OTHER));
+	CU_ASSERT_PTR_NULL(usage_admit(&u, 3));
+	for (uint64_t id = 3; id <= IPC_CLIENTS_MAX; id++)
+		let_in(&u, id, 1001);
+	TEST_EQ(u.has_forgotten, false);
+	for (uint64_t id = 10000; id < 10000 + 2 * IPC_CLIENTS_MAX; id++)
+		let_in(&u, id, 1001);
+	CU_ASSERT_PTR_NOT_NULL(usage_find(&u, OWNER));
+	CU_ASSERT_PTR_NOT_NULL(usage_find(&u, 10000 + 2 * IPC_CLIENTS_MAX - 1));
+	CU_ASSERT_PTR_NULL(usage_find(&u, 10000));
+	TEST_EQ(u.has_forgotten, true);
+	/* It left, and was let in once more, for nothing. */
+	usage_left(&u, OTHER, 0);
+	let_in(&u, OTHER, 1001);
+	for (uint64_t id = 20000; id < 20000 + IPC_CLIENTS_MAX; id++)
+		let_in(&u, id, 1001);
+	CU_ASSERT_PTR_NULL(usage_find(&u, OTHER));
+	/* Where all call there is no place for another, until somebody leaves. */
+	for (size_t i = 0; i < u.n; i++)
+		usage_admit(&u, u.list[i].id);
+	let_in(&u, 30000, 1001);
+	CU_ASSERT_PTR_NULL(usage_find(&u, 30000));
+	usage_left(&u, 20100, 0);
+	let_in(&u, 30000, 1001);
+	CU_ASSERT_PTR_NOT_NULL(usage_find(&u, 30000));
+	CU_ASSERT_PTR_NOT_NULL(usage_find(&u, OWNER));
+	TEST_EQ(u.n, IPC_CLIENTS_MAX);
+	usage_deinit(&u);
+}
+
 /* ------------------------------------------------------------------ telling ------------------ */
 
 static int monitor;
@@ -226,5 +265,5 @@ static void nothing_is_lost_in_a_full_socket(void)
 	end(&u);
 }
 
-TEST_SUITE(worker_usage, TEST(who_is_let_in_is_known), TEST(those_who_left_make_room), TEST(what_is_told),
-	   TEST(readings_are_told_from_time_to_time), TEST(floods_are_counted), TEST(nothing_is_lost_in_a_full_socket));
+TEST_SUITE(worker_usage, TEST(who_is_let_in_is_known), TEST(those_who_left_make_room),
+	   TEST(those_who_never_called_make_room), TEST(what_is_told), TEST(readings_are_told_from_time_to_time), TEST(floods_are_counted), TEST(nothing_is_lost_in_a_full_socket));
