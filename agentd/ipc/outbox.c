@@ -15,8 +15,6 @@
 
 /* No process of the agent waits for another one that sends it messages, so that it takes them again in less. */
 #define BUSY_MS 1000
-/* The messages that the frontend's requests, its workers and all rules bring about in that time are fewer. */
-#define WAITING_MAX 4096
 
 struct outbox_message {
 	struct outbox_message *next;
@@ -40,7 +38,7 @@ static int append(struct outbox *o, const void *msg, size_t size, int fd)
 {
 	auto_free struct outbox_message *m = NULL;
 
-	if (o->n_waiting == WAITING_MAX)
+	if (o->n_waiting == OUTBOX_WAITING_MAX)
 		return -ENOBUFS;
 	m = malloc(sizeof(*m) + size);
 	if (!m)

@@ -14,6 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/** The messages that the frontend's requests, its workers and all rules bring about in a second are fewer. */
+#define OUTBOX_WAITING_MAX 4096
+
 struct outbox_message;
 
 struct outbox {

@@ -33,6 +33,8 @@ static request_fn on_start, on_note, on_hooks, on_facts, on_watched, on_fallen, 
 	on_hook, on_used, on_arm, on_disarm;
 
 #define SECOND_NS UINT64_C(1000000000)
+/* Most messages that wait for the judge where another one about the use of sessions may join them. */
+#define USED_WAITING_MAX (OUTBOX_WAITING_MAX / 4)
 
 /* Who asks, as a bit. */
 #define JUDGE	1u
@@ -272,11 +274,48 @@ static bool is_flood(struct worker *k, uint64_t now)
 	return ++k->n_used > IPC_USED_MAX;
 }
 
+static uint32_t add(uint32_t a, uint32_t b)
+{
+	return a < UINT32_MAX - b ? a + b : UINT32_MAX;
+}
+
+static void tell_use(struct monitor *s, const struct worker *k, const struct ipc_used *m)
+{
+	const struct judge_used q = { .type = JUDGE_USED, .worker = k->id, .session = k->session,
+				      .pid = (uint32_t)k->target, .uid = k->target_uid, .used = *m };
+
+	if (s->front.box.sock >= 0)
+		monitor_tell_front(s, &q, sizeof(q), -1);
+}
+
+/*
+ * Several workers that are not themselves any more could say more than waits for a judge that stands still, and
+ * that would end the agent.  What is left out is counted, and told with what the worker says next.
+ */
+static void tell_or_count_use(struct monitor *s, struct worker *k, const struct ipc_used *m)
+{
+	const bool has_room = s->front.box.n_waiting < USED_WAITING_MAX;
+	const bool is_same = k->unsaid.client == m->client;
+	struct ipc_used use = *m;
+
+	if (k->unsaid.kind && (is_same || !has_room))
+		use.more = add(use.more, add(k->unsaid.more, 1));
+	else if (k->unsaid.kind)
+		tell_use(s, k, &k->unsaid);
+	if (has_room) {
+		k->unsaid = (struct ipc_used){ 0 };
+		tell_use(s, k, &use);
+		return;
+	}
+	/* Nobody's is better than another one's. */
+	if (k->unsaid.kind && !is_same)
+		use.client = 0;
+	k->unsaid = use;
+}
+
 static int on_used(struct monitor *s, struct worker *k, const void *msg, int fds[])
 {
 	const struct ipc_used *m = msg;
-	const struct judge_used q = { .type = JUDGE_USED, .worker = k->id, .session = k->session,
-				      .pid = (uint32_t)k->target, .uid = k->target_uid, .used = *m };
 
 	if (!m->kind || m->kind >= IPC_USE_COUNT || !is_method(m->method))
 		return -EPROTO;
@@ -285,8 +324,7 @@ static int on_used(struct monitor *s, struct worker *k, const void *msg, int fds
 			    (int)k->pid, (int)k->target);
 		return -EPROTO;
 	}
-	if (s->front.box.sock >= 0)
-		monitor_tell_front(s, &q, sizeof(q), -1);
+	tell_or_count_use(s, k, m);
 	return 0;
 }
 

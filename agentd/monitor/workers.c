@@ -463,6 +463,9 @@ bool workers_reaped(struct workers *w, pid_t pid, int wait_status, struct ipc_en
 		return false;
 	}
 	*link = k->next;
+	if (k->unsaid.kind)
+		log_warning("worker %d for process %d: %llu calls are not in the log: the judge took no messages",
+			    (int)pid, (int)k->target, 1ull + k->unsaid.more);
 	if (wait_status && !look && k->how == IPC_HOW_CLEAN)
 		k->how = IPC_HOW_DIED;
 	*ret = (struct ipc_ended){ .type = IPC_ENDED,

@@ -52,6 +52,7 @@ struct worker {
 	bool was_killed;  /**< By us. */
 	uint64_t used_ns; /**< In the second that began then */
 	uint32_t n_used;  /**< it has told so often that it is used. */
+	struct ipc_used unsaid; /**< What the judge has not heard of that, for want of room; client 0: of several. */
 	int stop_signal;  /**< It stands still by this signal; 0: it runs. */
 	uint64_t stop_end; /**< While it does: when it is killed for that (monotonic ns). */
 };

@@ -197,6 +197,91 @@ static void uses_have_bounds(void)
 	free(s);
 }
 
+/* A judge that stands still, and fallen workers: the agent goes on, and each call is in a count. */
+static void uses_leave_room(void)
+{
+	enum { WORKERS = 8 };
+	struct worker k[WORKERS];
+	struct monitor *s = calloc(1, sizeof(*s));
+	struct judge_used got;
+	uint64_t calls[WORKERS] = { 0 };
+	int pair[2];
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(s);
+	TEST_EQ_FATAL(fd_socketpair(SOCK_NONBLOCK, pair), 0);
+	s->front.box.sock = pair[0];
+	for (uint32_t i = 0; i < WORKERS; i++) {
+		k[i] = (struct worker){ .id = i, .kind = IPC_KIND_SESSION, .guard_fd = -1 };
+		for (unsigned n = 0; n < IPC_USED_MAX - 1; n++)
+			TEST_EQ(tell_use(s, &k[i], IPC_USE_READ, "memory.read", 12), 0);
+	}
+	TEST_EQ(s->front.box.n_waiting, OUTBOX_WAITING_MAX / 4);
+	do {
+		while (recv(pair[1], &got, sizeof(got), 0) == (ssize_t)sizeof(got))
+			calls[got.worker] += 1 + got.used.more;
+		monitor_flush_front(s);
+	} while (s->front.box.n_waiting);
+	for (uint32_t i = 0; i < WORKERS; i++)
+		TEST_ROW_EQ(i, tell_use(s, &k[i], IPC_USE_READ, "memory.read", 12), 0);
+	while (recv(pair[1], &got, sizeof(got), 0) == (ssize_t)sizeof(got))
+		calls[got.worker] += 1 + got.used.more;
+	/* Each message stands for itself and three more. */
+	for (uint32_t i = 0; i < WORKERS; i++)
+		TEST_ROW_EQ(i, calls[i], 4 * IPC_USED_MAX);
+	close(pair[0]);
+	close(pair[1]);
+	free(s);
+}
+
+static void say_as(struct monitor *s, struct worker *k, uint64_t client)
+{
+	const union ipc_child_message m = { .used = { .type = IPC_USED, .kind = IPC_USE_READ, .client = client,
+						      .method = "memory.read" } };
+	int fd = -1;
+
+	TEST_EQ(requests_take(s, k, &m, sizeof(m.used), &fd), 0);
+}
+
+/* What one client did is never in the count of another one. */
+static void uses_without_room_keep_their_clients(void)
+{
+	static const struct {
+		uint64_t without_room[2], then; /* clients */
+		uint64_t want[2]; /* clients */
+		uint32_t more[2];
+	} rows[] = {
+		{ { 5, 5 }, 5, { 5, 0 }, { 2, 0 } },
+		{ { 5, 5 }, 6, { 5, 6 }, { 1, 0 } },
+		{ { 5, 6 }, 6, { 0, 6 }, { 1, 0 } },
+	};
+	struct monitor *s = calloc(1, sizeof(*s));
+	struct judge_used got;
+	int pair[2];
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(s);
+	TEST_EQ_FATAL(fd_socketpair(SOCK_NONBLOCK, pair), 0);
+	s->front.box.sock = pair[0];
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		struct worker k = { .id = 7, .kind = IPC_KIND_SESSION, .guard_fd = -1 };
+
+		s->front.box.n_waiting = OUTBOX_WAITING_MAX;
+		say_as(s, &k, rows[i].without_room[0]);
+		say_as(s, &k, rows[i].without_room[1]);
+		TEST_ROW_EQ(i, recv(pair[1], &got, sizeof(got), 0), -1);
+		s->front.box.n_waiting = 0;
+		say_as(s, &k, rows[i].then);
+		for (size_t n = 0; n < (rows[i].want[1] ? 2 : 1); n++) {
+			TEST_ROW_EQ(i, recv(pair[1], &got, sizeof(got), 0), (ssize_t)sizeof(got));
+			TEST_ROW_EQ(i, got.used.client, rows[i].want[n]);
+			TEST_ROW_EQ(i, got.used.more, rows[i].more[n]);
+		}
+		TEST_ROW_EQ(i, recv(pair[1], &got, sizeof(got), 0), -1);
+	}
+	close(pair[0]);
+	close(pair[1]);
+	free(s);
+}
+
 /* @return what comes of one message of the rules process. */
 static int ask_as_rules(struct monitor *s, struct ipc_link *theirs, const struct ipc_head *head, const void *data,
 			bool with_fd)
@@ -334,4 +419,5 @@ static void judge_asks_for_its_own(void)
 }
 
 TEST_SUITE(monitor_requests, TEST(each_kind_asks_for_its_own), TEST(documents_are_memory), TEST(values_have_bounds),
-	   TEST(uses_have_bounds), TEST(judge_asks_for_its_own), TEST(rules_ask_for_their_own));
+	   TEST(uses_have_bounds), TEST(uses_leave_room),
+	   TEST(uses_without_room_keep_their_clients), TEST(judge_asks_for_its_own), TEST(rules_ask_for_their_own));
