@@ -54,10 +54,11 @@ static int read_target(void *context, enum values_space space, uint64_t address,
 	struct text_reader *o = context;
 	int r = value_memory_read(o->k, o->lane, space, address, ret, size);
 
+	/* Without these, what was read could be taken for a read that failed, or for several. */
+	out_bytes(o->trail, &r, sizeof(r));
+	out_bytes(o->trail, &size, sizeof(size));
 	if (r == 0)
 		out_bytes(o->trail, ret, size);
-	else
-		out_char(o->trail, '!');
 	return r;
 }
 
