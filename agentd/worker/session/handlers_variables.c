@@ -129,10 +129,8 @@ static int read_lane(struct listing *l, struct spread *s, uint32_t lane, struct 
 						f ? "it cannot be seen from where the lane is" : reason);
 	}
 	values_locator_find(&s->locators[place], f->frame, now);
-	if (is_repeated(l, s, f)) {
-		value_groups_repeat(g, lane);
+	if (is_repeated(l, s, f) && value_groups_repeat(g, lane))
 		return 0;
-	}
 	r = read_place(l, f, s->v, s->type, now, &reading);
 	if (r == 0)
 		r = value_groups_add(g, lane, &reading);

@@ -19,6 +19,7 @@ struct value_group {
 	bool printed;
 	struct out trail; /* What was read of memory for the text, where it needs any. */
 	bool trail_cut;
+	bool is_own; /* Some of that is memory that each lane has its own of. */
 };
 
 void value_groups_init(struct value_groups *g, struct value_request *k, enum values_format format)
@@ -47,6 +48,7 @@ struct text_reader {
 	struct value_request *k;
 	uint32_t lane;
 	struct out *trail;
+	bool is_own;
 };
 
 static int read_target(void *context, enum values_space space, uint64_t address, void *ret, size_t size)
@@ -54,6 +56,7 @@ static int read_target(void *context, enum values_space space, uint64_t address,
 	struct text_reader *o = context;
 	int r = value_memory_read(o->k, o->lane, space, address, ret, size);
 
+	o->is_own |= value_memory_is_own(o->k, space);
 	/* Without these, what was read could be taken for a read that failed, or for several. */
 	out_bytes(o->trail, &r, sizeof(r));
 	out_bytes(o->trail, &size, sizeof(size));
@@ -88,7 +91,7 @@ int value_reading_print(struct value_request *k, uint32_t lane, enum values_form
 			const struct value_reading *r, const char **ret)
 {
 	auto_out struct out text = { 0 }, trail = { 0 };
-	struct text_reader o = { k, lane, &trail };
+	struct text_reader o = { k, lane, &trail, false };
 	bool cut;
 
 	if (!has_text(r))
@@ -101,7 +104,7 @@ int value_reading_print(struct value_request *k, uint32_t lane, enum values_form
 
 static int print(struct value_groups *g, struct value_group *x)
 {
-	struct text_reader o = { g->request, x->lane, &x->trail };
+	struct text_reader o = { g->request, x->lane, &x->trail, false };
 	auto_out struct out text = { 0 };
 
 	x->printed = true;
@@ -109,6 +112,7 @@ static int print(struct value_groups *g, struct value_group *x)
 		return 0;
 	if (print_reading(&o, g->format, &x->r, &text, &x->trail_cut) < 0)
 		return -ENOMEM;
+	x->is_own = o.is_own;
 	x->trail_cut &= x->trail.size > 0;
 	if (text.size > g->request->text_left) {
 		g->request->out_of_text = true;
@@ -235,9 +239,12 @@ int value_groups_add(struct value_groups *g, uint32_t lane, struct value_reading
 	return 0;
 }
 
-void value_groups_repeat(struct value_groups *g, uint32_t lane)
+bool value_groups_repeat(struct value_groups *g, uint32_t lane)
 {
+	if (g->list[g->last].is_own)
+		return false;
 	g->list[g->last].lanes |= UINT64_C(1) << lane;
+	return true;
 }
 
 int value_groups_add_unknown(struct value_groups *g, uint64_t lanes, const char *reason)

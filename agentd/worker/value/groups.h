@@ -49,8 +49,11 @@ void value_groups_deinit(struct value_groups *g);
  * @return 0, -ENOMEM.
  */
 int value_groups_add(struct value_groups *g, uint32_t lane, struct value_reading *r);
-/** Add a lane that has what the last one has, as both read it from the same place. */
-void value_groups_repeat(struct value_groups *g, uint32_t lane);
+/**
+ * Add a lane that has what the last one has, as both read it from the same place.
+ * @return false: it was not added, as its text leads to memory that each lane has its own of.
+ */
+bool value_groups_repeat(struct value_groups *g, uint32_t lane);
 /** Add lanes whose value is not known. @return 0, -ENOMEM. */
 int value_groups_add_unknown(struct value_groups *g, uint64_t lanes, const char *reason);
 /** Make what a client is told, in the arena. @return 0, -ENOMEM. */

@@ -168,6 +168,13 @@ static const struct value_piece *fetch_around(struct value_request *k, enum valu
 	return NULL;
 }
 
+bool value_memory_is_own(const struct value_request *k, enum values_space space)
+{
+	return space == VALUES_SPACE_PRIVATE ||
+	       (space == VALUES_SPACE_GENERIC &&
+		k->target->ops->wave_spaces & TARGET_SPACE_BIT(RPC_MEMORY_SPACE_GENERIC));
+}
+
 static int read_wave_memory(struct value_request *k, uint32_t lane, enum values_space space, uint64_t address,
 			    uint8_t *to, size_t size)
 {

@@ -31,6 +31,8 @@ int value_memory_init(struct value_memory *m);
 /** Release; a zeroed one is accepted. */
 void value_memory_deinit(struct value_memory *m);
 
+/** Has each lane its own of a memory, or may it have? */
+bool value_memory_is_own(const struct value_request *k, enum values_space space);
 /**
  * Read memory as a lane sees it.
  * @param request  A struct value_request.

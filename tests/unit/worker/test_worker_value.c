@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/* Values of lanes, with memory that is made up: lane n has text that begins with the letter n. */
+#include <string.h>
+#include <time.h>
+
+#include "agentd/worker/value/groups.h"
+#include "base/clock.h"
+#include "testlib.h"
+
+static struct {
+	struct target target;
+	struct target_ops ops;
+	struct rpc_arena arena;
+	struct value_request k;
+	struct values_types *types;
+	unsigned stops;
+} fake;
+
+static uint32_t allow(void *context, uint32_t ms, uint32_t *ret_retry_ms)
+{
+	(void)context, (void)ret_retry_ms;
+	return ms;
+}
+
+static void end_stop(void *context, int64_t stopped_us)
+{
+	(void)context, (void)stopped_us;
+}
+
+static int all_of_it(struct target *t, const struct target_waves_from *from, const struct target_wave_memory *what,
+		     struct rpc_arena *a, struct agent_err *err)
+{
+	(void)t, (void)from, (void)a, (void)err;
+	fake.stops++;
+	memset(what->buf, 0, what->size);
+	for (uint32_t i = 0; i < what->size; i += 16)
+		((char *)what->buf)[i] = (char)('a' + what->lane);
+	return (int)what->size;
+}
+
+static void begin(void)
+{
+	memset(&fake, 0, sizeof(fake));
+	fake.ops.wave_memory = all_of_it;
+	fake.ops.wave_spaces = TARGET_SPACE_BIT(RPC_MEMORY_SPACE_GENERIC) | TARGET_SPACE_BIT(RPC_MEMORY_SPACE_LDS) |
+			       TARGET_SPACE_BIT(RPC_MEMORY_SPACE_SCRATCH);
+	fake.target.ops = &fake.ops;
+	rpc_arena_init(&fake.arena, 0);
+	fake.k.target = &fake.target;
+	fake.k.arena = &fake.arena;
+	fake.k.stops = (struct value_stops){ .begin = allow, .end = end_stop };
+	fake.k.max_stop_ms = 10;
+	fake.k.deadline_ns = clock_deadline_ms(60000);
+	fake.k.text_left = VALUE_TEXT_MAX;
+	TEST_EQ_FATAL(value_memory_init(&fake.k.memory), 0);
+	TEST_EQ_FATAL(values_types_create(NULL, &fake.types), 0);
+}
+
+static void end(void)
+{
+	values_types_destroy(fake.types);
+	value_request_deinit(&fake.k);
+	rpc_arena_deinit(&fake.arena);
+}
+
+static void add(struct value_groups *g, uint32_t lane, enum values_space space)
+{
+	static const uint64_t address = 0x40;
+	struct value_reading r = { .state = RPC_VALUE_STATE_OK };
+
+	r.result.type = values_type_pointer(fake.types, values_type_named(fake.types, "char"), space);
+	r.result.size = sizeof(address);
+	r.result.bytes = malloc(sizeof(address));
+	memcpy(r.result.bytes, &address, sizeof(address));
+	TEST_EQ_FATAL(value_groups_add(g, lane, &r), 0);
+}
+
+static void one_pointer_may_lead_each_lane_elsewhere(void)
+{
+	static const enum values_space spaces[] = { VALUES_SPACE_GENERIC, VALUES_SPACE_PRIVATE, VALUES_SPACE_SHARED };
+
+	for (size_t i = 0; i < TEST_COUNT(spaces); i++) {
+		struct rpc_lane_value *told;
+		struct value_groups g;
+		size_t n;
+
+		begin();
+		value_groups_init(&g, &fake.k, VALUES_NATURAL);
+		add(&g, 0, spaces[i]);
+		TEST_ROW_EQ(i, value_groups_repeat(&g, 1), spaces[i] == VALUES_SPACE_SHARED);
+		if (spaces[i] != VALUES_SPACE_SHARED)
+			add(&g, 1, spaces[i]);
+		TEST_EQ_FATAL(value_groups_tell(&g, &told, &n), 0);
+		TEST_ROW_EQ(i, n, spaces[i] == VALUES_SPACE_SHARED ? 1 : 2);
+		TEST_ROW_EQ(i, !!strstr(told[0].value, "0x40 \"a\""), true);
+		TEST_ROW_EQ(i, n < 2 || strstr(told[1].value, "0x40 \"b\""), true);
+		value_groups_deinit(&g);
+		end();
+	}
+}
+
+TEST_SUITE(worker_value, TEST(one_pointer_may_lead_each_lane_elsewhere));
