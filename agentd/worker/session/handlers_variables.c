@@ -38,7 +38,9 @@ static int read_place(struct listing *l, const struct value_frame *f, const stru
 	ret->result.known = malloc(size + 1);
 	if (!ret->result.bytes || !ret->result.known)
 		return -ENOMEM;
+	l->k.memory.passing = 0;
 	values_place_read(place, f->frame, size, ret->result.bytes, ret->result.known, &b);
+	value_memory_excuse(&l->k.memory, &b);
 	ret->result.lack = b.state;
 	ret->state = (enum rpc_value_state)b.state;
 	ret->reason = b.reason;

@@ -17,7 +17,7 @@ struct evaluation {
 	const struct values_expression *parsed;
 	struct value_outcome *ret;
 	struct values_call call;
-	bool read_failed; /* The last read of memory, of this address. */
+	int read_failed; /* Why the last read of memory did, of this address; 0: it did not. */
 	bool inactive;	  /* Something is of a lane that does not execute. */
 	uint64_t address;
 	const char *reason; /* Why a variable is not known. */
@@ -28,7 +28,7 @@ static int read_operand(void *context, enum values_space space, uint64_t address
 	struct evaluation *e = context;
 	int r = value_memory_read(e->f->request, e->f->frame->lane, space, address, ret, size);
 
-	e->read_failed = r < 0;
+	e->read_failed = r;
 	e->address = address;
 	return r;
 }
@@ -64,7 +64,9 @@ static int read_variable(struct evaluation *e, const struct values_place *place,
 		values_result_deinit(ret);
 		return -ENOMEM;
 	}
+	e->f->request->memory.passing = 0;
 	values_place_read(place, e->f->frame, size, ret->bytes, ret->known, &b);
+	value_memory_excuse(&e->f->request->memory, &b);
 	ret->lack = b.state;
 	e->reason = b.reason;
 	e->f->request->unreadable |= b.has_address;
@@ -202,6 +204,13 @@ static void fill_result(struct evaluation *e, const struct values_result *v)
 /* Memory that cannot be read is no fault of the expression. */
 static void fill_unreadable(struct evaluation *e)
 {
+	const char *passing = value_memory_passing(e->read_failed);
+
+	if (passing) {
+		e->ret->state = RPC_VALUE_STATE_UNAVAILABLE;
+		e->ret->reason = passing;
+		return;
+	}
 	e->ret->state = RPC_VALUE_STATE_UNREADABLE;
 	e->ret->reason = rpc_arena_strdup(e->f->request->arena, e->ret->error.text);
 	e->ret->has_address = true;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agentd/worker/value/request.h"
+#include "base/clock.h"
 #include "values/constant_bank.h"
 
 /* User addresses end here; an address above can only be in an aperture. */
@@ -27,6 +28,7 @@ struct value_piece {
 	uint64_t address;
 	uint32_t size; /* Of each lane. */
 	uint32_t got[LANES_MAX];
+	int rest; /* Why there is no more: -EFAULT, -EBUSY, -ETIMEDOUT. */
 	uint8_t *data; /* Of one lane, or of all up to the last one. */
 };
 
@@ -44,15 +46,19 @@ void value_memory_deinit(struct value_memory *m)
 	*m = (struct value_memory){ 0 };
 }
 
-static ssize_t fetch(struct value_request *k, const struct target_wave_memory *what)
+/* Fetch within a stop that has begun.  @param ret_rest  Why there is no more than that. */
+static ssize_t fetch(struct value_request *k, const struct target_wave_memory *what, int *ret_rest)
 {
 	struct agent_err err = { 0 };
-	uint32_t retry_ms;
-	ssize_t n;
+	uint64_t late_ns = clock_deadline_ms(k->from.max_stop_ms);
+	ssize_t n = k->target->ops->wave_memory(k->target, &k->from, what, k->arena, &err);
 
-	if (!value_request_stop_begin(k, &retry_ms))
-		return -EBUSY;
-	n = k->target->ops->wave_memory(k->target, &k->from, what, k->arena, &err);
+	*ret_rest = -EFAULT;
+	if (n == -EBUSY)
+		*ret_rest = -EBUSY;
+	/* What the time of the stop did not suffice for comes back short, like what ends there. */
+	else if (n == -ETIME || n == -ETIMEDOUT || (n > 0 && clock_now_ns() >= late_ns))
+		*ret_rest = -ETIMEDOUT;
 	value_request_stop_end(k, -1);
 	return n;
 }
@@ -91,22 +97,31 @@ static const struct value_piece *find_piece(const struct value_memory *m, enum v
 	return NULL;
 }
 
-/* Has it been tried to read from that address on, or on to it, in vain? */
-static bool is_known_unreadable(const struct value_memory *m, enum values_space space, uint32_t lane, uint64_t address)
+/*
+ * Has it been tried to read from that address on, or on to it, in vain?  Where time ran out on the way to
+ * it, another try from there may succeed.
+ * @return 0, or why that failed.
+ */
+static int known_failure(const struct value_memory *m, enum values_space space, uint32_t lane, uint64_t address)
 {
 	for (size_t i = 0; i < m->n_fetches; i++) {
 		const struct value_piece *p = &m->pieces[i];
 
 		if (p->space == space && p->lanes & bit_of(lane) && address >= p->address &&
-		    address - p->address < p->size && (address == p->address || p->got[lane]))
-			return true;
+		    address - p->address < p->size &&
+		    (address == p->address || (p->got[lane] && p->rest != -ETIMEDOUT)))
+			return p->rest;
 	}
-	return false;
+	return 0;
 }
 
-/* Ask for a piece.  @return it, with what could be read; NULL when nothing was tried. */
-static struct value_piece *fetch_piece(struct value_request *k, enum values_space space, enum rpc_memory_space name,
-				       uint64_t lanes, uint64_t address)
+/*
+ * Ask for a piece.
+ * @param ret  With what could be read.
+ * @return 0, or why nothing was tried: -EDQUOT, -EBUSY, -ENOMEM.
+ */
+static int fetch_piece(struct value_request *k, enum values_space space, enum rpc_memory_space name, uint64_t lanes,
+		       uint64_t address, const struct value_piece **ret)
 {
 	struct value_memory *m = &k->memory;
 	struct value_piece *p;
@@ -115,57 +130,67 @@ static struct value_piece *fetch_piece(struct value_request *k, enum values_spac
 	struct target_wave_memory what = { .wave = k->wave, .space = name, .lane = first, .address = address,
 					   .size = is_one ? PIECE : LANE_PIECE, .lanes = is_one ? 0 : lanes,
 					   .bank = VALUES_CONSTANT_BANK };
+	uint32_t retry_ms;
+	uint8_t *data;
 	ssize_t n;
 
 	/* Each try stops the queue, also one that reads nothing. */
 	if (m->n_pieces == PIECES_MAX || m->n_fetches == FETCHES_MAX) {
 		m->out_of_pieces = true;
-		return NULL;
+		return -EDQUOT;
 	}
-	p = &m->pieces[m->n_fetches];
+	data = malloc(is_one ? PIECE : (size_t)(last + 1) * LANE_PIECE);
+	if (!data)
+		return -ENOMEM;
+	if (!value_request_stop_begin(k, &retry_ms)) {
+		free(data);
+		return -EBUSY;
+	}
+	p = &m->pieces[m->n_fetches++];
 	*p = (struct value_piece){ .space = space, .lanes = lanes, .is_one = is_one, .address = address,
-				   .size = what.size };
-	p->data = malloc(is_one ? PIECE : (size_t)(last + 1) * LANE_PIECE);
-	if (!p->data)
-		return NULL;
-	m->n_fetches++;
+				   .size = what.size, .data = data };
 	what.buf = p->data;
 	what.got = p->got;
 	for (uint32_t i = first; !is_one && i <= last; i++)
 		p->got[i] = NOT_TRIED;
-	n = fetch(k, &what);
+	n = fetch(k, &what, &p->rest);
 	m->n_pieces += n > 0;
 	if (is_one)
 		p->got[first] = n > 0 ? (uint32_t)n : 0;
 	for (uint32_t i = first; !is_one && i <= last; i++)
 		if (p->got[i] == NOT_TRIED) {
-			m->out_of_pieces |= n > 0 && lanes >> i & 1;
 			p->lanes &= n > 0 ? ~bit_of(i) : UINT64_MAX;
 			p->got[i] = 0;
 		}
-	return p;
+	*ret = p;
+	return 0;
 }
 
 /* Fetch what lies around an address; less when that cannot be read. */
-static const struct value_piece *fetch_around(struct value_request *k, enum values_space space,
-					      enum rpc_memory_space name, uint32_t lane, uint64_t address)
+static int fetch_around(struct value_request *k, enum values_space space, enum rpc_memory_space name, uint32_t lane,
+			uint64_t address, const struct value_piece **ret)
 {
 	uint64_t lanes = space == VALUES_SPACE_PRIVATE ? k->memory.lanes | bit_of(lane) : bit_of(lane);
 	uint32_t size = lanes == bit_of(lane) ? PIECE : LANE_PIECE;
 	uint64_t starts[] = { address & ~(uint64_t)(size - 1), address };
 
-	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
-		const struct value_piece *p;
+	/* What begins there was cut short, or it would be there. */
+	for (size_t i = find_piece(&k->memory, space, lane, starts[0]) ? 1 : 0;
+	     i < sizeof(starts) / sizeof(starts[0]); i++) {
+		int r = known_failure(&k->memory, space, lane, address);
 
-		if (is_known_unreadable(&k->memory, space, lane, address))
-			return NULL;
-		p = fetch_piece(k, space, name, lanes, starts[i]);
-		if (!p || k->target->ended)
-			return NULL;
-		if (piece_has(p, space, lane, address))
-			return p;
+		if (r == 0)
+			r = fetch_piece(k, space, name, lanes, starts[i], ret);
+		if (r < 0)
+			return r;
+		if (k->target->ended)
+			return -EPIPE;
+		if (piece_has(*ret, space, lane, address))
+			return 0;
+		if (!((*ret)->lanes & bit_of(lane)) || (*ret)->rest != -EFAULT)
+			return (*ret)->rest == -EFAULT ? -ETIMEDOUT : (*ret)->rest;
 	}
-	return NULL;
+	return -EFAULT;
 }
 
 bool value_memory_is_own(const struct value_request *k, enum values_space space)
@@ -186,12 +211,11 @@ static int read_wave_memory(struct value_request *k, uint32_t lane, enum values_
 		lane = 0;
 	while (size) {
 		const struct value_piece *p = find_piece(&k->memory, space, lane, address);
+		int r = p ? 0 : fetch_around(k, space, name, lane, address, &p);
 		size_t n;
 
-		if (!p)
-			p = fetch_around(k, space, name, lane, address);
-		if (!p)
-			return k->memory.out_of_pieces ? -EDQUOT : -EFAULT;
+		if (r < 0)
+			return r;
 		n = p->got[lane] - (size_t)(address - p->address);
 		n = n < size ? n : size;
 		memcpy(to, p->data + (p->is_one ? 0 : (size_t)lane * p->size) + (address - p->address), n);
@@ -234,10 +258,9 @@ static bool is_global(const struct target *t, enum values_space space, uint64_t 
 	}
 }
 
-int value_memory_read(void *request, uint32_t lane, enum values_space space, uint64_t address, void *ret,
-		      size_t size)
+static int read_any(struct value_request *k, uint32_t lane, enum values_space space, uint64_t address, void *ret,
+		    size_t size)
 {
-	struct value_request *k = request;
 	int r;
 
 	if (k->target->ended)
@@ -254,4 +277,36 @@ int value_memory_read(void *request, uint32_t lane, enum values_space space, uin
 		return -ETIMEDOUT;
 	k->memory.ran = true;
 	return read_wave_memory(k, lane, space, address, ret, size);
+}
+
+int value_memory_read(void *request, uint32_t lane, enum values_space space, uint64_t address, void *ret,
+		      size_t size)
+{
+	struct value_request *k = request;
+	int r = read_any(k, lane, space, address, ret, size);
+
+	if (r == -EBUSY || r == -ETIMEDOUT)
+		k->memory.passing = r;
+	k->memory.busy |= r == -EBUSY;
+	k->memory.late |= r == -ETIMEDOUT;
+	return r;
+}
+
+const char *value_memory_passing(int error)
+{
+	switch (error) {
+	case -EBUSY: return "its queue may not be stopped for it now";
+	case -ETIMEDOUT: return VALUE_NO_TIME;
+	default: return NULL;
+	}
+}
+
+void value_memory_excuse(const struct value_memory *m, struct values_bytes *b)
+{
+	if (!b->has_address || !m->passing)
+		return;
+	b->has_address = false;
+	b->address = 0;
+	b->reason = value_memory_passing(m->passing);
+	b->state = b->state == VALUES_UNREADABLE ? VALUES_UNAVAILABLE : b->state;
 }

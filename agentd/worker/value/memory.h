@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "values/machine.h"
+#include "values/place.h"
 
 struct value_piece;
 struct value_request;
@@ -25,6 +26,8 @@ struct value_memory {
 	unsigned n_fetches; /**< So often the queue was stopped for memory. */
 	bool ran; /**< Memory was read while the queue ran between stops. */
 	bool out_of_pieces;
+	bool busy, late; /**< Something was not read as no stop was allowed, or as the time was up. */
+	int passing; /**< Which of these the last such read failed for: -EBUSY, -ETIMEDOUT; 0: none. */
 };
 
 int value_memory_init(struct value_memory *m);
@@ -36,9 +39,14 @@ bool value_memory_is_own(const struct value_request *k, enum values_space space)
 /**
  * Read memory as a lane sees it.
  * @param request  A struct value_request.
- * @return 0, -ETIMEDOUT, -EPIPE (the target has ended), or a negative errno.
+ * @return 0, -ETIMEDOUT, -EBUSY (no stop is allowed now), -EDQUOT, -EPIPE (the target has ended), or another
+ *         negative errno.
  */
 int value_memory_read(void *request, uint32_t lane, enum values_space space, uint64_t address, void *ret,
 		      size_t size);
+/** @return what to say of a read that failed so and may succeed later, static; NULL: it is no such error. */
+const char *value_memory_passing(int error);
+/** Where such a read is why bytes are not known, say that in place of that they are unreadable. */
+void value_memory_excuse(const struct value_memory *m, struct values_bytes *b);
 
 #endif /* WORKER_VALUE_MEMORY_H */

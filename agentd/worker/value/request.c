@@ -154,6 +154,10 @@ void value_request_end(struct value_request *k)
 		value_request_miss(k, "variables: looking at them takes too long, and some were not read");
 	if (k->out_of_text)
 		value_request_miss(k, "lanes: values of some were left out, as the answer would become too long");
+	if (k->memory.busy)
+		value_request_miss(k, "memory: some of the wave's was not read, as its queue may not be stopped now");
+	if (k->memory.late && !k->out_of_time)
+		value_request_miss(k, "memory: some of the wave's was not read in the time that a stop may take");
 	if (k->memory.out_of_pieces)
 		value_request_miss(k, "memory: more of the wave's was asked for than one request reads");
 	for (size_t i = 0; i < k->registers.n_missing; i++)

@@ -16,6 +16,8 @@ static struct {
 	unsigned stops;
 } fake;
 
+static const struct rpc_queue queue;
+
 static uint32_t allow(void *context, uint32_t ms, uint32_t *ret_retry_ms)
 {
 	(void)context, (void)ret_retry_ms;
@@ -49,6 +51,7 @@ static void begin(void)
 	fake.k.target = &fake.target;
 	fake.k.arena = &fake.arena;
 	fake.k.stops = (struct value_stops){ .begin = allow, .end = end_stop };
+	fake.k.from.queues = &queue;
 	fake.k.max_stop_ms = 10;
 	fake.k.deadline_ns = clock_deadline_ms(60000);
 	fake.k.text_left = VALUE_TEXT_MAX;
@@ -99,4 +102,90 @@ static void one_pointer_may_lead_each_lane_elsewhere(void)
 	}
 }
 
-TEST_SUITE(worker_value, TEST(one_pointer_may_lead_each_lane_elsewhere));
+static bool is_refused;
+
+static uint32_t refuse(void *context, uint32_t ms, uint32_t *ret_retry_ms)
+{
+	(void)context;
+	*ret_retry_ms = 5;
+	return is_refused ? 0 : ms;
+}
+
+static int short_and_late(struct target *t, const struct target_waves_from *from,
+			  const struct target_wave_memory *what, struct rpc_arena *a, struct agent_err *err)
+{
+	const struct timespec wait = { .tv_nsec = 2000000 };
+
+	(void)nanosleep(&wait, NULL);
+	(void)all_of_it(t, from, what, a, err);
+	return 64;
+}
+
+static int too_late(struct target *t, const struct target_waves_from *from, const struct target_wave_memory *what,
+		    struct rpc_arena *a, struct agent_err *err)
+{
+	(void)t, (void)from, (void)what, (void)a, (void)err;
+	fake.stops++;
+	return -ETIME;
+}
+
+static int read_byte(uint64_t address)
+{
+	char c;
+
+	return value_memory_read(&fake.k, 1, VALUES_SPACE_PRIVATE, address, &c, 1);
+}
+
+static bool misses(const char *what)
+{
+	for (size_t i = 0; i < fake.k.n_missing; i++)
+		if (strstr(fake.k.missing[i], what))
+			return true;
+	return false;
+}
+
+static void what_is_busy_or_late_is_not_unreadable(void)
+{
+	begin();
+	fake.k.stops.begin = refuse;
+	is_refused = true;
+	for (int i = 0; i < 100; i++)
+		TEST_EQ(read_byte(0x40), -EBUSY);
+	value_request_end(&fake.k);
+	TEST_EQ(misses("may not be stopped now"), true);
+	/* Refusals cost no try. */
+	is_refused = false;
+	TEST_EQ(read_byte(0x40), 0);
+	end();
+
+	begin();
+	fake.k.max_stop_ms = 1;
+	fake.ops.wave_memory = short_and_late;
+	TEST_EQ(read_byte(0x10), 0);
+	/* From there on it is tried once more. */
+	TEST_EQ(read_byte(0x50), 0);
+	TEST_EQ(fake.stops, 2);
+	end();
+
+	begin();
+	fake.ops.wave_memory = too_late;
+	TEST_EQ(read_byte(0x40), -ETIMEDOUT);
+	value_request_end(&fake.k);
+	TEST_EQ(misses("in the time that a stop may take"), true);
+	end();
+}
+
+static void what_ends_is_unreadable(void)
+{
+	begin();
+	fake.k.max_stop_ms = 60000;
+	fake.ops.wave_memory = short_and_late;
+	TEST_EQ(read_byte(0x10), 0);
+	TEST_EQ(read_byte(0x50), -EFAULT);
+	TEST_EQ(fake.stops, 1);
+	TEST_EQ(fake.k.memory.busy || fake.k.memory.late, false);
+	end();
+}
+
+TEST_SUITE(worker_value, TEST(one_pointer_may_lead_each_lane_elsewhere),
+	   TEST(what_is_busy_or_late_is_not_unreadable), TEST(what_ends_is_unreadable));
