@@ -77,6 +77,8 @@ static int print_reading(struct text_reader *o, enum values_format format, const
 	struct values_node node = { 0 };
 	struct values_call call;
 
+	if (r->result.has_lane)
+		o->lane = r->result.lane;
 	values_call_init(&call, read_target, o);
 	if (values_result_node(format, &r->result, &call, &node) < 0)
 		return -ENOMEM;

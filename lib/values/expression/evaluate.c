@@ -340,6 +340,10 @@ static int eval_lane(struct run *x, const struct values_term *t, result *ret)
 		r = load(x, t, ret);
 	/* Its address means something else in this lane. */
 	ret->has_address = false;
+	if (!ret->has_lane) {
+		ret->has_lane = true;
+		ret->lane = (uint32_t)n.integer;
+	}
 	(void)x->names->lane(x->names->context, before, &ignored);
 	return r;
 }

@@ -66,6 +66,9 @@ struct values_result {
 	bool cut; /**< It is larger than what is read of it: the rest counts as unknown. */
 	/** A bit field: it begins at that bit of the bytes or the memory. */
 	uint32_t bit, bit_size;
+	/** It is out of `$lane(n, x)`: its pointers are those of that lane. */
+	bool has_lane;
+	uint32_t lane;
 };
 /** Release what belongs to a result.  A zeroed one is accepted. */
 void values_result_deinit(struct values_result *r);

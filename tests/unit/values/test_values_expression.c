@@ -156,6 +156,41 @@ static void calculates_as_c(void)
 	check(rows, TEST_COUNT(rows));
 }
 
+/* Whose pointers a result has, which tell where their texts are read. */
+static void says_whose_pointers_they_are(void)
+{
+	static const struct values_names names = { NULL, find_variable, read_register, NULL, select_lane };
+	static const struct {
+		const char *text;
+		bool has_lane;
+		uint32_t lane;
+	} rows[] = {
+		{ "idx", false, 0 },
+		{ "$lane(7, idx)", true, 7 },
+		{ "$lane(1, $lane(2, idx))", true, 2 },
+		{ "$lane(7, idx) + 1", false, 0 },
+		{ "$lane(3, blockDim).x", true, 3 },
+	};
+
+	TEST_EQ_FATAL(values_types_create(NULL, &types), 0);
+	set_up();
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		struct values_expression *e;
+		struct values_error error;
+		struct values_result v;
+		struct values_call call;
+
+		TEST_EQ_FATAL(values_expression_parse(rows[i].text, &e, &error), 0);
+		values_call_init(&call, read_memory, NULL);
+		TEST_EQ_FATAL(values_expression_evaluate(e, types, &names, &call, &v, &error), 0);
+		TEST_ROW_EQ(i, v.has_lane, rows[i].has_lane);
+		TEST_ROW_EQ(i, v.lane, rows[i].lane);
+		values_result_deinit(&v);
+		values_expression_destroy(e);
+	}
+	values_types_destroy(types);
+}
+
 static void knows_a_lane(void)
 {
 	static const char *const rows[][2] = {
@@ -350,5 +385,5 @@ static void reads_no_more_than_it_may(void)
 	values_types_destroy(types);
 }
 
-TEST_SUITE(values_expression, TEST(calculates_as_c), TEST(knows_a_lane), TEST(says_what_is_wrong_and_where),
+TEST_SUITE(values_expression, TEST(calculates_as_c), TEST(knows_a_lane), TEST(says_whose_pointers_they_are), TEST(says_what_is_wrong_and_where),
 	   TEST(tells_parts), TEST(is_bounded), TEST(is_parsed_once_for_all_lanes), TEST(reads_no_more_than_it_may));

@@ -102,6 +102,22 @@ static void one_pointer_may_lead_each_lane_elsewhere(void)
 	}
 }
 
+/* As of $lane(1, p) in lane 0. */
+static void a_pointer_of_another_lane_leads_where_it_does_there(void)
+{
+	uint64_t address = 0x40;
+	struct value_reading r = { .state = RPC_VALUE_STATE_OK };
+	const char *text = NULL;
+
+	begin();
+	r.result = (struct values_result){ .size = sizeof(address), .bytes = (uint8_t *)&address,
+					   .has_lane = true, .lane = 1 };
+	r.result.type = values_type_pointer(fake.types, values_type_named(fake.types, "char"), VALUES_SPACE_PRIVATE);
+	TEST_EQ_FATAL(value_reading_print(&fake.k, 0, VALUES_NATURAL, &r, &text), 0);
+	TEST_EQ(!!strstr(text, "0x40 \"b\""), true);
+	end();
+}
+
 static bool is_refused;
 
 static uint32_t refuse(void *context, uint32_t ms, uint32_t *ret_retry_ms)
@@ -188,4 +204,5 @@ static void what_ends_is_unreadable(void)
 }
 
 TEST_SUITE(worker_value, TEST(one_pointer_may_lead_each_lane_elsewhere),
+	   TEST(a_pointer_of_another_lane_leads_where_it_does_there),
 	   TEST(what_is_busy_or_late_is_not_unreadable), TEST(what_ends_is_unreadable));
