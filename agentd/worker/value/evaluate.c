@@ -274,6 +274,8 @@ int value_evaluate(struct value_frame *f, struct value_lanes *lanes, const struc
 	if (r == 0 && !ret->invalid)
 		r = value_reading_print(f->request, f->frame->lane, values_expression_format(parsed), &reading,
 					&ret->value);
+	ret->state = reading.state;
+	ret->reason = reading.reason;
 	values_result_deinit(&reading.result);
 	return r;
 }

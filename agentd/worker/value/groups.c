@@ -71,8 +71,20 @@ static bool has_text(const struct value_reading *r)
 				   r->state == RPC_VALUE_STATE_PARTIAL);
 }
 
-static int print_reading(struct text_reader *o, enum values_format format, const struct value_reading *r,
-			 struct out *text, bool *ret_cut)
+/* A large value is whole as long as nothing of what was not read would be shown. */
+static void tell_cut(struct value_request *k, struct value_reading *r, const struct values_node *node)
+{
+	if (!r->cut || node->state != VALUES_PARTIAL)
+		return;
+	k->too_large = true;
+	if (r->state != RPC_VALUE_STATE_PARTIAL) {
+		r->state = RPC_VALUE_STATE_PARTIAL;
+		r->reason = "it is too large to be read as a whole";
+	}
+}
+
+static int print_reading(struct text_reader *o, enum values_format format, struct value_reading *r, struct out *text,
+			 bool *ret_cut)
 {
 	struct values_node node = { 0 };
 	struct values_call call;
@@ -82,6 +94,7 @@ static int print_reading(struct text_reader *o, enum values_format format, const
 	values_call_init(&call, read_target, o);
 	if (values_result_node(format, &r->result, &call, &node) < 0)
 		return -ENOMEM;
+	tell_cut(o->k, r, &node);
 	values_node_print(&node, text);
 	values_node_deinit(&node);
 	*ret_cut = call.cut;
@@ -90,7 +103,7 @@ static int print_reading(struct text_reader *o, enum values_format format, const
 }
 
 int value_reading_print(struct value_request *k, uint32_t lane, enum values_format format,
-			const struct value_reading *r, const char **ret)
+			struct value_reading *r, const char **ret)
 {
 	auto_out struct out text = { 0 }, trail = { 0 };
 	struct text_reader o = { k, lane, &trail, false };

@@ -23,11 +23,12 @@ struct value_reading {
 
 /**
  * Make the text of what a lane has.
+ * @param r    Of a large one, the state becomes partial where something is shown that was not read.
  * @param ret  In the arena; NULL: nothing is known.
  * @return 0, -ENOMEM.
  */
 int value_reading_print(struct value_request *k, uint32_t lane, enum values_format format,
-			const struct value_reading *r, const char **ret);
+			struct value_reading *r, const char **ret);
 
 struct value_group;
 

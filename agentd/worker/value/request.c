@@ -148,6 +148,8 @@ void value_request_end(struct value_request *k)
 				      "suspend it for values of one moment");
 	if (k->cut)
 		value_request_miss(k, "value: it leads to more memory than one request reads");
+	if (k->too_large)
+		value_request_miss(k, "value: one is too large to be read as a whole");
 	if (k->unreadable)
 		value_request_miss(k, "memory: that of some variables could not be read");
 	if (k->out_of_time)

@@ -50,6 +50,7 @@ struct value_request {
 	bool cut; /**< A value leads to more memory than is read for one. */
 	bool out_of_time;
 	bool out_of_text;
+	bool too_large; /**< A value was read only in part. */
 	uint32_t text_left; /**< Bytes of values of lanes that may still be told. */
 	uint32_t names_left; /**< Names that may still be compared. */
 

@@ -118,6 +118,35 @@ static void a_pointer_of_another_lane_leads_where_it_does_there(void)
 	end();
 }
 
+static void a_large_value_is_partial_where_that_shows(void)
+{
+	static const struct {
+		bool is_equal; /* Many equal elements are one part, so that the last ones are shown. */
+		enum rpc_value_state want;
+	} rows[] = {
+		{ false, RPC_VALUE_STATE_OK },
+		{ true, RPC_VALUE_STATE_PARTIAL },
+	};
+	static uint8_t bytes[32768];
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		struct value_reading r = { .state = RPC_VALUE_STATE_OK, .cut = true };
+		const char *text = NULL;
+
+		begin();
+		for (size_t at = 0; at < sizeof(bytes); at++)
+			bytes[at] = rows[i].is_equal ? 0 : (uint8_t)(at / 4 * (at % 4 + 1));
+		r.result = (struct values_result){ .bytes = bytes, .size = sizeof(bytes),
+						   .lack = VALUES_UNAVAILABLE };
+		r.result.type = values_type_array(fake.types, values_type_named(fake.types, "int"), 10000);
+		TEST_EQ_FATAL(value_reading_print(&fake.k, 0, VALUES_NATURAL, &r, &text), 0);
+		TEST_ROW_EQ(i, r.state, rows[i].want);
+		TEST_ROW_EQ(i, !r.reason, rows[i].want == RPC_VALUE_STATE_OK);
+		TEST_ROW_EQ(i, fake.k.too_large, rows[i].want == RPC_VALUE_STATE_PARTIAL);
+		end();
+	}
+}
+
 static bool is_refused;
 
 static uint32_t refuse(void *context, uint32_t ms, uint32_t *ret_retry_ms)
@@ -205,4 +234,5 @@ static void what_ends_is_unreadable(void)
 
 TEST_SUITE(worker_value, TEST(one_pointer_may_lead_each_lane_elsewhere),
 	   TEST(a_pointer_of_another_lane_leads_where_it_does_there),
+	   TEST(a_large_value_is_partial_where_that_shows),
 	   TEST(what_is_busy_or_late_is_not_unreadable), TEST(what_ends_is_unreadable));
