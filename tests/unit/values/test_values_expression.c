@@ -385,5 +385,7 @@ static void reads_no_more_than_it_may(void)
 	values_types_destroy(types);
 }
 
-TEST_SUITE(values_expression, TEST(calculates_as_c), TEST(knows_a_lane), TEST(says_whose_pointers_they_are), TEST(says_what_is_wrong_and_where),
-	   TEST(tells_parts), TEST(is_bounded), TEST(is_parsed_once_for_all_lanes), TEST(reads_no_more_than_it_may));
+TEST_SUITE(values_expression, TEST(calculates_as_c), TEST(knows_a_lane),
+	   TEST(says_whose_pointers_they_are), TEST(says_what_is_wrong_and_where),
+	   TEST(tells_parts), TEST(is_bounded), TEST(is_parsed_once_for_all_lanes),
+	   TEST(reads_no_more_than_it_may));

@@ -266,4 +266,5 @@ static void nothing_is_lost_in_a_full_socket(void)
 }
 
 TEST_SUITE(worker_usage, TEST(who_is_let_in_is_known), TEST(those_who_left_make_room),
-	   TEST(those_who_never_called_make_room), TEST(what_is_told), TEST(readings_are_told_from_time_to_time), TEST(floods_are_counted), TEST(nothing_is_lost_in_a_full_socket));
+	   TEST(those_who_never_called_make_room), TEST(what_is_told), TEST(readings_are_told_from_time_to_time),
+	   TEST(floods_are_counted), TEST(nothing_is_lost_in_a_full_socket));
