@@ -57,6 +57,26 @@ void child_place_fds(const int from[], const int to[], size_t n)
 			_exit(127);
 }
 
+static bool is_for_programs(const char *variable)
+{
+	static const char *const prefixes[] = { "CUDA", "CUDBG", "NVIDIA", "NVLOG", "NV_", "__NV", "__GL" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
+		if (str_starts_with(variable, prefixes[i]))
+			return true;
+	return false;
+}
+
+void child_clean_environment(void)
+{
+	char **kept = environ;
+
+	for (char **e = environ; *e; e++)
+		if (!is_for_programs(*e))
+			*kept++ = *e;
+	*kept = NULL;
+}
+
 void child_die_first(void)
 {
 	static const char score[] = "500";

@@ -25,6 +25,13 @@ bool child_is_worker(const char *exe);
 int child_find_directory(char *ret, size_t size);
 /** Put each descriptor at its place; from[i] < 0 leaves place i alone.  At most four. */
 void child_place_fds(const int from[], const int to[], size_t n);
+/**
+ * Take what is meant for CUDA programs out of the environment, for all that is executed from now on.  NVIDIA's
+ * library obeys dozens of variables, which a shell that the agent is started from has set for programs:
+ * CUDA_VISIBLE_DEVICES would hide devices of the target, CUDBG_USE_LEGACY_DEBUGGER choose another engine than
+ * the target's, CUDA_MPS_PIPE_DIRECTORY make the worker a client of MPS.
+ */
+void child_clean_environment(void);
 /** Have the kernel, when memory runs out, end this process before most others. */
 void child_die_first(void);
 /**

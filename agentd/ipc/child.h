@@ -4,15 +4,15 @@
 
 /**
  * @file child.h
- * What a child of the monitor is, and what it finds when it begins.
+ * What a child of the monitor or of the manager is, and what it finds when it begins.
  */
 
 #include <stdint.h>
 
 /* A child finds these descriptors after exec. */
-#define IPC_FD_MONITOR  4 /**< Any child: the socket pair to the monitor. */
+#define IPC_FD_MONITOR  4 /**< Any child: the socket pair to whoever started it. */
 #define IPC_FD_FRONT  5 /**< The worker: the socket pair to the frontend. */
-#define IPC_FD_TARGET 6 /**< session and rescue worker: pidfd of the target. */
+#define IPC_FD_TARGET 6 /**< session and rescue worker: pidfd of the target; the heir that waits: of the monitor. */
 /**
  * session and rescue worker: memory of IPC_UNDO_BYTES that outlives the worker.
  *
@@ -43,6 +43,8 @@ enum ipc_kind {
  * for an answer that nobody gives any more, or may not see whether there are any: the monitor looks.
  */
 #define IPC_EXIT_LOOK 3
+/** Exit status of a rescue (agentd/heir) whose target did not get what a dead worker owed it. */
+#define IPC_EXIT_OWED 1
 
 /** Values of the schema's `vendor`. */
 enum ipc_vendor { IPC_VENDOR_ANY = 0, IPC_VENDOR_AMD = 1, IPC_VENDOR_NVIDIA = 2 };

@@ -23,9 +23,10 @@
 #include "agentd/ipc/monitor_rules.h"
 #include "agentd/ipc/monitor_worker.h"
 
-/** The judge: the socket pair to the frontend, and the listening socket; besides IPC_FD_MONITOR. */
-#define JUDGE_FD_FRONT	5
-#define JUDGE_FD_LISTEN 6
+/** The judge: the socket pairs to the frontend and to the manager, and the listening socket; besides IPC_FD_MONITOR. */
+#define JUDGE_FD_FRONT	 5
+#define JUDGE_FD_LISTEN	 6
+#define JUDGE_FD_MANAGER 7
 
 /** Longest text of /proc/PID/cgroup that is taken, with its NUL. */
 #define JUDGE_CGROUP_MAX (64 * 1024 + 1)

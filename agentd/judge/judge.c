@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agentd/judge/judge.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -21,7 +22,7 @@ void judge_front_fell(struct judge *j, int error)
 	if (j->front.sock < 0)
 		return;
 	judge_close_front(j);
-	judge_tell_monitor(j, &m, sizeof(m), -1);
+	judge_tell_manager(j, &m, sizeof(m), -1);
 }
 
 /* The frontend always reads; when it does not, it is broken, and its clients' targets go free. */
@@ -31,15 +32,34 @@ static void check_front(struct judge *j, int r)
 		judge_front_fell(j, r);
 }
 
-/* The monitor, too.  Without it nobody can do anything: this process ends, and with it the frontend. */
-static void check_monitor(struct judge *j, int r)
+/* The manager, too.  Without it nobody can do anything: this process ends, and with it the frontend. */
+static void check_manager(struct judge *j, int r)
 {
 	if (r == 0)
 		return;
 	if (!j->is_over && !j->is_stopping)
-		log_error("the monitor does not take messages: %s", strerror(-r));
-	outbox_forget(&j->monitor);
+		log_error("gpu-agentd does not take messages: %s", strerror(-r));
+	outbox_forget(&j->manager);
 	j->is_over = true;
+}
+
+void judge_monitor_gone(struct judge *j)
+{
+	outbox_forget(&j->monitor);
+	if (j->monitor.sock >= 0)
+		closers_close(&j->closers, TAKE_FD(j->monitor.sock));
+	j->is_stopping = true;
+	candidates_cancel(j);
+}
+
+/* And the monitor, without which nothing is started. */
+static void check_monitor(struct judge *j, int r)
+{
+	if (r == 0)
+		return;
+	if (r != -EPIPE && r != -ECONNRESET)
+		log_error("the monitor does not take messages: %s", strerror(-r));
+	judge_monitor_gone(j);
 }
 
 void judge_tell_front(struct judge *j, const void *msg, size_t size, int fd)
@@ -48,17 +68,25 @@ void judge_tell_front(struct judge *j, const void *msg, size_t size, int fd)
 		check_front(j, outbox_send(&j->front, msg, size, fd));
 }
 
+void judge_tell_manager(struct judge *j, const void *msg, size_t size, int fd)
+{
+	check_manager(j, outbox_send(&j->manager, msg, size, fd));
+}
+
 void judge_tell_monitor(struct judge *j, const void *msg, size_t size, int fd)
 {
-	check_monitor(j, outbox_send(&j->monitor, msg, size, fd));
+	if (j->monitor.sock >= 0)
+		check_monitor(j, outbox_send(&j->monitor, msg, size, fd));
 }
 
 uint64_t judge_flush(struct judge *j)
 {
 	if (j->front.sock >= 0)
 		check_front(j, outbox_flush(&j->front));
-	check_monitor(j, outbox_flush(&j->monitor));
-	return clock_earlier(j->front.give_up_at, j->monitor.give_up_at);
+	if (j->monitor.sock >= 0)
+		check_monitor(j, outbox_flush(&j->monitor));
+	check_manager(j, outbox_flush(&j->manager));
+	return clock_earlier(clock_earlier(j->front.give_up_at, j->monitor.give_up_at), j->manager.give_up_at);
 }
 
 void judge_tell_client(void *ctx, const struct ipc_client *m)

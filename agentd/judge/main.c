@@ -28,7 +28,7 @@
 /* The frontend has this long to take what it was told last. */
 #define LAST_WORDS_MS 1000
 
-enum { SIGNALS, MONITOR, FRONT, LISTENER, N_FDS };
+enum { SIGNALS, MANAGER, MONITOR, FRONT, LISTENER, N_FDS };
 
 static bool user_mode, verbose;
 
@@ -49,17 +49,31 @@ static void front_readable(struct judge *j, short events)
 		judge_front_fell(j, r);
 }
 
-static void monitor_readable(struct judge *j)
+static void monitor_readable(struct judge *j, int turns)
+{
+	int r = 0;
+
+	for (int n = 0; n < turns && r == 0 && j->monitor.sock >= 0; n++)
+		r = requests_read_monitor(j);
+	if (r == 0 || r == -EAGAIN)
+		return;
+	if (r != -EPIPE && r != -ECONNRESET)
+		log_error("message from the monitor: %s", strerror(-r));
+	judge_monitor_gone(j);
+}
+
+static void manager_readable(struct judge *j)
 {
 	int r = 0;
 
 	for (int n = 0; n < IPC_TURN && r == 0; n++)
-		r = requests_read_monitor(j);
+		r = requests_read_manager(j);
 	if (r == 0 || r == -EAGAIN)
 		return;
-	/* End of file is how the monitor asks us to leave. */
+	/* End of file is how the manager asks us to leave; what the monitor has said before is for the frontend. */
 	if (r != -EPIPE && r != -ECONNRESET)
-		log_error("message from the monitor: %s", strerror(-r));
+		log_error("message from gpu-agentd: %s", strerror(-r));
+	monitor_readable(j, OUTBOX_WAITING_MAX);
 	j->is_over = true;
 }
 
@@ -107,6 +121,7 @@ static void serve(struct judge *j)
 		int timeout = poll_timeout(j);
 		struct pollfd fds[N_FDS] = {
 			[SIGNALS] = { .fd = j->signal_fd, .events = POLLIN },
+			[MANAGER] = { .fd = j->manager.sock, .events = outbox_events(&j->manager) },
 			[MONITOR] = { .fd = j->monitor.sock, .events = outbox_events(&j->monitor) },
 			[FRONT] = { .fd = j->front.sock, .events = outbox_events(&j->front) },
 			[LISTENER] = { .fd = accept_wanted(j) ? j->listen_fd : -1, .events = POLLIN },
@@ -119,7 +134,9 @@ static void serve(struct judge *j)
 			continue;
 		}
 		if (fds[MONITOR].revents & (POLLIN | POLLHUP | POLLERR))
-			monitor_readable(j);
+			monitor_readable(j, IPC_TURN);
+		if (fds[MANAGER].revents & (POLLIN | POLLHUP | POLLERR))
+			manager_readable(j);
 		if (fds[FRONT].revents & (POLLIN | POLLHUP | POLLERR) && j->front.sock >= 0)
 			front_readable(j, fds[FRONT].revents);
 		/* Behind the frontend's messages: a connection that it has closed counts no more. */
@@ -130,7 +147,7 @@ static void serve(struct judge *j)
 	}
 }
 
-/* What the monitor said last is for the frontend, which takes it, or is not there any more. */
+/* What the others said last is for the frontend, which takes it, or is not there any more. */
 static void say_the_rest(struct judge *j)
 {
 	const uint64_t until = clock_deadline_ms(LAST_WORDS_MS);
@@ -147,7 +164,7 @@ static int begin(struct judge *j)
 	int r;
 
 	signal(SIGPIPE, SIG_IGN);
-	/* It ends with the monitor, which stops in its own time. */
+	/* It ends with the manager, which stops in its own time. */
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
@@ -159,7 +176,7 @@ static int begin(struct judge *j)
 	j->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (j->signal_fd < 0)
 		return -errno;
-	for (int fd = IPC_FD_MONITOR; fd <= JUDGE_FD_LISTEN; fd++)
+	for (int fd = IPC_FD_MONITOR; fd <= JUDGE_FD_MANAGER; fd++)
 		if (fd_set_cloexec(fd, true) < 0)
 			return -errno;
 	r = user_mode ? 0 : privileges_keep_judge();
@@ -173,6 +190,7 @@ int main(int argc, char **argv)
 	static const struct argv_option *const tables[] = { options, NULL };
 	static struct judge j = { .groups = { ACCESS_NO_GROUP, ACCESS_NO_GROUP },
 				  .front = { .sock = JUDGE_FD_FRONT },
+				  .manager = { .sock = JUDGE_FD_MANAGER },
 				  .monitor = { .sock = IPC_FD_MONITOR },
 				  .listen_fd = JUDGE_FD_LISTEN,
 				  .closers = { .gate_fd = -1 } };

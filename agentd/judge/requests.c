@@ -89,7 +89,7 @@ static int on_idle(struct judge *j, const struct ipc_note *m)
 		return 0;
 	}
 	j->is_front_idle = true;
-	judge_tell_monitor(j, m, sizeof(*m), -1);
+	judge_tell_manager(j, m, sizeof(*m), -1);
 	return 0;
 }
 
@@ -106,8 +106,11 @@ static int on_note(struct judge *j, const void *msg, size_t size, int fds[])
 	case IPC_NOTE_READY:
 		j->front_serves = true;
 		break;
+	case IPC_NOTE_KILL:
+		judge_tell_monitor(j, m, sizeof(*m), -1);
+		return 0;
 	}
-	judge_tell_monitor(j, m, sizeof(*m), -1);
+	judge_tell_manager(j, m, sizeof(*m), -1);
 	return 0;
 }
 
@@ -124,7 +127,7 @@ static int on_hooks(struct judge *j, const void *msg, size_t size, int fds[])
 	if (clients_check(client, &now))
 		judge_tell_client(j, &now);
 	m.client = judge_identity(&client->peer);
-	judge_tell_monitor(j, &m, sizeof(m), fds[0]);
+	judge_tell_manager(j, &m, sizeof(m), fds[0]);
 	return 0;
 }
 
@@ -206,7 +209,7 @@ int requests_read_front(struct judge *j)
 	return r;
 }
 
-/* ------------------------------------------------------------------ of the monitor ----------- */
+/* ------------------------------------------------------------------ of the manager and the monitor */
 
 static int on_rules(struct judge *j, const void *msg, size_t size, int fds[])
 {
@@ -267,7 +270,7 @@ static int on_read(struct judge *j, const void *msg, size_t size, int fds[])
 	read_facts((pid_t)m->pid, &a->facts, &cgroup, &used);
 	if (a->facts.has_cgroup)
 		memcpy(a->cgroup, cgroup, ++used);
-	judge_tell_monitor(j, a, offsetof(struct judge_facts, cgroup) + used, -1);
+	judge_tell_manager(j, a, offsetof(struct judge_facts, cgroup) + used, -1);
 	return 0;
 }
 
@@ -303,16 +306,19 @@ static int on_stop(struct judge *j, const void *msg, size_t size, int fds[])
 	return 0;
 }
 
-/* What is not here is for the frontend. */
-static const struct request of_monitor[] = {
+/* What is in neither table is for the frontend. */
+static const struct request of_manager[] = {
 	{ JUDGE_RULES, sizeof(struct judge_rules), 0, 0, on_rules },
 	{ JUDGE_READ, sizeof(struct judge_read), 0, 0, on_read },
 	{ JUDGE_WATCH_ASKED, sizeof(struct judge_watch), 0, 0, on_watch },
 	{ JUDGE_STOP, sizeof(struct judge_stop), 0, 0, on_stop },
+	{ IPC_LIMITS, sizeof(struct ipc_limits), 0, 0, on_limits },
+};
+
+static const struct request of_monitor[] = {
 	{ JUDGE_USED, sizeof(struct judge_used), 0, 0, on_used },
 	{ IPC_ENDED, sizeof(struct ipc_ended), 0, 0, on_ended },
 	{ IPC_STARTED, sizeof(struct ipc_started), 0, 1, on_started },
-	{ IPC_LIMITS, sizeof(struct ipc_limits), 0, 0, on_limits },
 };
 
 /* The size of a message that brought a descriptor, and lost it for want of a free one. */
@@ -322,7 +328,8 @@ static size_t size_without_fd(uint32_t type)
 	       type == IPC_WATCH   ? sizeof(struct ipc_watch) : sizeof(struct ipc_hooked);
 }
 
-int requests_read_monitor(struct judge *j)
+/* @param table  What is for this process. */
+static int read_trusted(struct judge *j, int sock, const struct request *table, size_t n_table)
 {
 	int fds[FD_MESSAGE_MAX] = { -1, -1, -1, -1 }, r = -EPROTO;
 	union {
@@ -335,21 +342,31 @@ int requests_read_monitor(struct judge *j)
 	ssize_t n;
 
 	memset(&m, 0, sizeof(m));
-	n = fd_recv(j->monitor.sock, &m, sizeof(m), fds, &n_fds);
+	n = fd_recv(sock, &m, sizeof(m), fds, &n_fds);
 	if (n == -EMFILE)
 		n = (ssize_t)size_without_fd(m.type);
 	if (n <= 0)
 		return n == 0 ? -EPIPE : (int)n;
-	request = find_request(of_monitor, ARRAY_SIZE(of_monitor), m.type);
+	request = find_request(table, n_table, m.type);
 	if (!request) {
 		judge_tell_front(j, &m, (size_t)n, fds[0]);
 		r = 0;
 	} else if (fits(request, n, n_fds)) {
 		r = request->take(j, &m, (size_t)n, fds);
 	}
-	/* What the monitor sends is its own, or a memory file. */
+	/* What they send is their own, or a memory file. */
 	for (size_t i = 0; i < n_fds; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
 	return r;
+}
+
+int requests_read_manager(struct judge *j)
+{
+	return read_trusted(j, j->manager.sock, of_manager, ARRAY_SIZE(of_manager));
+}
+
+int requests_read_monitor(struct judge *j)
+{
+	return read_trusted(j, j->monitor.sock, of_monitor, ARRAY_SIZE(of_monitor));
 }

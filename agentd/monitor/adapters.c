@@ -20,10 +20,10 @@ static void adapter_exec(const struct workers *w, const void *data, int guard)
 	static const int to[] = { IPC_FD_MONITOR, IPC_FD_FRONT, IPC_FD_EDITOR, IPC_FD_EARLY };
 	const struct place *p = data;
 	const int from[] = { guard, p->channel, p->editor, p->early };
-	const char *argv[] = { w->setup.programs->adapter, w->setup.verbose ? "--verbose" : NULL, NULL };
+	const char *argv[] = { w->setup.programs->path[PROGRAM_ADAPTER], w->setup.verbose ? "--verbose" : NULL, NULL };
 
 	child_place_fds(from, to, ARRAY_SIZE(to));
-	child_exec(w->setup.programs->adapter, argv, 0);
+	child_exec(w->setup.programs->path[PROGRAM_ADAPTER], argv, 0);
 }
 
 int adapters_start(struct workers *w, const struct ipc_identity *client, int *take_sock, int early_fd,

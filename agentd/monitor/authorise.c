@@ -41,7 +41,7 @@ static bool quota_allows(const struct workers *w, enum ipc_kind kind, const stru
 
 static bool is_being_rescued(const struct workers *w, pid_t target)
 {
-	return rescues_owe(&w->rescues, target) || undo_record_any_owes(w->rescue_host.records, target);
+	return rescues_owe(&w->rescues, target) || undo_record_any_owes(w->setup.records, target);
 }
 
 /* Nothing is against it but this process's own affairs.  @return the worker that the target has, or NULL. */

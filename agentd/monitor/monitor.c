@@ -2,289 +2,99 @@
 #include "agentd/monitor/monitor.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "agentd/ipc/monitor_judge.h"
-#include "agentd/monitor/notify.h"
-#include "agentd/privileges.h"
+#include "agentd/closers.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/str.h"
 
 /* Workers detach within this time of a SIGTERM, or the kernel does it for them. */
 #define STOP_WORKERS_MS 5000
-#define STOP_FRONT_MS 3000
 /* What is killed is gone by then, unless the kernel cannot end it: that one is not waited for. */
 #define STOP_KILLED_MS 1000
 /* More than a rescue may take. */
 #define STOP_RELEASES_MS 21000
 
-/* ------------------------------------------------------------------ front -------------------- */
+/* ------------------------------------------------------------------ the judge ---------------- */
 
 /* The judge always reads; when it does not, it is broken, and clients' targets go free. */
 static void check_sent(struct monitor *s, int r)
 {
 	if (r == 0)
 		return;
-	outbox_forget(&s->front.box);
-	if (s->stop_at)
-		return;
-	log_error("the judge does not take messages (%s): stopping", strerror(-r));
-	monitor_front_failed(s);
-}
-
-void monitor_tell_front(struct monitor *s, const void *msg, size_t size, int fd)
-{
-	check_sent(s, outbox_send(&s->front.box, msg, size, fd));
-}
-
-void monitor_flush_front(struct monitor *s)
-{
-	check_sent(s, outbox_flush(&s->front.box));
-}
-
-uint64_t monitor_front_deadline(struct monitor *s)
-{
-	if (s->front.box.give_up_at && !clock_left_ms(s->front.box.give_up_at))
-		monitor_flush_front(s);
-	return s->front.box.give_up_at;
-}
-
-/* What the frontend may serve.  @param serve_on  It thought that the agent was to stop. */
-static void tell_limits(struct monitor *s, bool serve_on)
-{
-	const struct ipc_limits m = { .type = IPC_LIMITS,
-				      .connections = s->config.connections,
-				      .connections_per_user = s->config.connections_per_user,
-				      .sessions_per_user = s->config.sessions_per_user,
-				      .idle_ms = s->config.idle_exit_ms,
-				      .silent_holder_ms = s->config.silent_holder_ms,
-				      .serve_on = serve_on };
-
-	monitor_tell_front(s, &m, sizeof(m), -1);
-}
-
-static void tell_names(struct monitor *s)
-{
-	struct ipc_rule_name m = { .type = IPC_RULE_NAME, .generation = ++s->rules_generation };
-
-	for (size_t i = 0; i < s->n_rules; i++) {
-		str_copy(m.name, sizeof(m.name), s->rule_names[i]);
-		m.last = i + 1 == s->n_rules;
-		monitor_tell_front(s, &m, sizeof(m), -1);
-	}
-	m.last = 1;
-	if (!s->n_rules)
-		monitor_tell_front(s, &m, sizeof(m), -1);
-}
-
-void monitor_tell_config(struct monitor *s)
-{
-	const struct judge_rules groups = { .type = JUDGE_RULES, .groups = s->ids.groups,
-					    .uid = s->ids.front_uid, .gid = s->ids.front_gid };
-
-	monitor_tell_front(s, &groups, sizeof(groups), -1);
-	tell_limits(s, false);
-	tell_names(s);
-}
-
-/* ------------------------------------------------------------------ the frontend's end -------- */
-
-void monitor_front_gone(struct monitor *s, int error)
-{
-	if (error == -EPROTO && s->front.pid) {
-		log_error("front breaks the protocol: killed");
-		privileges_kill(s->front.pid, SIGKILL);
-	}
-	if (!s->stop_at) {
-		log_error("front is gone (%s): stopping", strerror(-error));
-		monitor_front_failed(s);
-	}
-}
-
-void monitor_close_front(struct monitor *s)
-{
-	outbox_forget(&s->front.box);
-	if (s->front.box.sock >= 0)
-		closers_close(&s->closers, TAKE_FD(s->front.box.sock));
-}
-
-/* ------------------------------------------------------------------ configuration ------------ */
-
-/* The rules process is ours; this check keeps a mistake there from becoming an overrun here. */
-static void end_strings(struct rules_config *m)
-{
-	struct config *c = &m->config;
-
-#define END_STRING(name, size) c->name[(size) - 1] = '\0';
-	CONFIG_TEXTS(END_STRING)
-#undef END_STRING
-	for (size_t i = 0; i < RULES_NAMES_MAX; i++)
-		m->names[i][sizeof(m->names[i]) - 1] = '\0';
-}
-
-static void apply_config(struct monitor *s, struct rules_config *c)
-{
-	const bool is_first = s->config.socket[0] == '\0';
-
-	end_strings(c);
-	if (!is_first) {
-		/* The socket is open and the frontend has become its user: both stay as they were. */
-		str_copy(c->config.socket, sizeof(c->config.socket), s->config.socket);
-		c->ids.front_uid = s->ids.front_uid;
-		c->ids.front_gid = s->ids.front_gid;
-	}
-	s->config = c->config;
-	s->ids = c->ids;
-	s->n_rules = c->n_rules;
-	memcpy(s->rule_names, c->names, sizeof(s->rule_names));
-	if (is_first)
-		return;
-	monitor_tell_config(s);
-}
-
-static void reload_ended(struct monitor *s, bool changed)
-{
-	if (changed)
-		log_info("configuration read again");
-	else
-		log_error("configuration not changed");
-	notify_send("READY=1");
-}
-
-void monitor_reload(struct monitor *s)
-{
-	if (s->stop_at)
-		return;
-	notify_send("RELOADING=1\nMONOTONIC_USEC=%llu",
-		    (unsigned long long)(clock_now_ns() / 1000));
-	if (s->rules.stays_ended)
-		reload_ended(s, false);
-	else
-		rules_child_reload(&s->rules);
-}
-
-int monitor_take_config(struct monitor *s, struct rules_config *c, int take_state)
-{
-	auto_close int state = take_state;
-	const bool is_reload = !s->rules.is_fresh;
-	const bool is_good = c->status == 0;
-
-	/* A process that could not begin ends, rather than saying so. */
-	if (is_reload ? !s->rules.reloads : !is_good)
-		return -EPROTO;
-	if (is_good != (state >= 0) || c->n_rules > RULES_NAMES_MAX)
-		return -EPROTO;
-	if (is_good)
-		apply_config(s, c);
-	rules_child_answered(&s->rules, TAKE_FD(state));
-	if (is_reload)
-		reload_ended(s, is_good);
-	return 0;
-}
-
-/* ------------------------------------------------------------------ the rules process -------- */
-
-void monitor_rules_ended(struct monitor *s, int wait_status)
-{
-	const bool asked_idle = s->is_asked_idle;
-	struct ipc_hooked refusal = { .type = IPC_HOOKED, .status = -ECONNRESET };
-
-	rules_child_ended(&s->rules, wait_status, s->stop_at != 0);
-	while (s->rules.n_requests) {
-		refusal.request = s->rules.requests[--s->rules.n_requests];
-		if (s->front.box.sock >= 0)
-			monitor_tell_front(s, &refusal, sizeof(refusal), -1);
-	}
-	for (; s->rules.reloads > s->rules.unsent; s->rules.reloads--)
-		reload_ended(s, false);
-	s->is_asked_idle = false;
-	if (asked_idle && !s->stop_at)
-		tell_limits(s, true);
-}
-
-void monitor_rules_stay_ended(struct monitor *s)
-{
-	log_error("the rules process is not started again: no process is watched anew, no hook runs, no configuration is read before gpu-agentd is restarted");
-	for (unsigned n = s->rules.reloads; n; n--)
-		reload_ended(s, false);
-	rules_child_stay_ended(&s->rules);
-}
-
-void monitor_tell_held(struct monitor *s)
-{
-	for (const struct worker *k = s->workers.first; k; k = k->next) {
-		const struct rules_found m = { .pid = (uint32_t)k->target, .vendor = k->vendor, .worker = k->id };
-
-		if (k->kind == IPC_KIND_SESSION && k->rule[0])
-			rules_child_tell(&s->rules, RULES_HELD, 0, &m, sizeof(m), -1);
-	}
-}
-
-static void exit_idle(struct monitor *s)
-{
-	log_info("idle: exiting");
+	outbox_forget(&s->judge);
+	if (!s->stop_at)
+		log_error("the judge does not take messages (%s): stopping", strerror(-r));
 	monitor_stop(s);
 }
 
-void monitor_idle(struct monitor *s)
+void monitor_tell_judge(struct monitor *s, const void *msg, size_t size, int fd)
 {
-	if (s->stop_at)
-		return;
-	if (s->n_rules || !s->config.idle_exit_ms) {
-		tell_limits(s, true);
-		return;
-	}
-	if (s->rules.stays_ended)
-		exit_idle(s);
-	/* Not before the last hook has said how it went. */
-	else if (rules_child_ask_idle(&s->rules) < 0)
-		tell_limits(s, true);
-	else
-		s->is_asked_idle = true;
+	if (s->judge.sock >= 0)
+		check_sent(s, outbox_send(&s->judge, msg, size, fd));
 }
 
-int monitor_take_busy(struct monitor *s, bool busy)
+void monitor_flush_judge(struct monitor *s)
 {
-	if (s->stop_at) {
-		s->rules.has_stopped = !busy;
-		return 0;
+	check_sent(s, outbox_flush(&s->judge));
+}
+
+uint64_t monitor_judge_deadline(struct monitor *s)
+{
+	if (s->judge.give_up_at && !clock_left_ms(s->judge.give_up_at))
+		monitor_flush_judge(s);
+	return s->judge.give_up_at;
+}
+
+void monitor_close_judge(struct monitor *s)
+{
+	struct closers one = { .gate_fd = -1, .uid = s->config.front_uid, .gid = s->config.front_gid };
+
+	outbox_forget(&s->judge);
+	if (s->judge.sock >= 0)
+		closers_close(&one, TAKE_FD(s->judge.sock));
+	closers_deinit(&one);
+}
+
+/* ------------------------------------------------------------------ the manager -------------- */
+
+void monitor_manager_gone(struct monitor *s, int error)
+{
+	ipc_link_deinit(&s->manager);
+	if (!s->stop_at)
+		log_error("gpu-agentd is gone (%s): stopping", strerror(-error));
+	monitor_stop(s);
+}
+
+void monitor_tell_manager(struct monitor *s, uint32_t type, uint32_t number, const void *data, size_t size, int fd)
+{
+	struct ipc_head head = { .type = type, .number = number, .size = size };
+	int copy = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0), r;
+
+	if (s->manager.fd < 0)
+		return;
+	if (fd >= 0 && copy < 0) {
+		log_warning("the rules process cannot be told: %s", strerror(errno));
+		return;
 	}
-	if (!s->is_asked_idle)
-		return -EPROTO;
-	s->is_asked_idle = false;
-	s->rules.idle_by = 0;
-	/* A reload meanwhile may be against it. */
-	if (busy || s->n_rules || !s->config.idle_exit_ms) {
-		tell_limits(s, true);
-		return 0;
-	}
-	exit_idle(s);
-	return 0;
+	if (fd >= 0)
+		head.flags = IPC_FLAG_FD;
+	r = fd < 0 ? ipc_link_send(&s->manager, &head, data) : ipc_link_send_fd(&s->manager, &head, data, copy);
+	if (r < 0)
+		monitor_manager_gone(s, r);
 }
 
 /* ------------------------------------------------------------------ stopping ----------------- */
 
 void monitor_stop(struct monitor *s)
 {
-	const struct judge_stop stop = { .type = JUDGE_STOP };
-
 	if (s->stop_at)
 		return;
-	notify_send("STOPPING=1\nSTATUS=Releasing all targets");
 	s->stop_at = clock_deadline_ms(STOP_WORKERS_MS);
-	monitor_tell_front(s, &stop, sizeof(stop), -1);
 	workers_signal(&s->workers, SIGTERM);
-	rules_child_tell(&s->rules, RULES_STOP, 0, NULL, 0, -1);
-}
-
-void monitor_front_failed(struct monitor *s)
-{
-	s->front_failed = true;
-	monitor_stop(s);
 }
 
 /* So long after what was begun at `stop_at`? */
@@ -307,49 +117,13 @@ static bool wait_for_workers(struct monitor *s)
 	return false;
 }
 
-/* Hooks have their time; afterwards the process ends with the socket to it. */
-static bool wait_for_rules(struct monitor *s)
-{
-	if (!s->rules.pid)
-		return false;
-	if (s->rules.link.fd >= 0 && !s->rules.has_stopped && !is_over(s, 0))
-		return true;
-	rules_child_deinit(&s->rules);
-	if (is_over(s, 0))
-		privileges_kill(s->rules.pid, SIGKILL);
-	return !is_over(s, STOP_KILLED_MS);
-}
-
-static bool wait_for_front(struct monitor *s)
-{
-	const pid_t pids[] = { s->front.pid, s->front.judge_pid };
-
-	/* They may yet take what they were too busy for, but not one message at a time for ever. */
-	if (s->front.box.first && !is_over(s, 0))
-		return true;
-	if (s->front.box.sock >= 0) {
-		monitor_close_front(s); /* Both leave at end of file */
-		s->stop_at = clock_deadline_ms(STOP_FRONT_MS);
-	}
-	if (!s->front.pid && !s->front.judge_pid)
-		return false;
-	for (size_t i = 0; is_over(s, 0) && i < ARRAY_SIZE(pids); i++)
-		if (pids[i])
-			privileges_kill(pids[i], SIGKILL);
-	if (!is_over(s, STOP_KILLED_MS))
-		return true;
-	log_error("front cannot be killed: it is left to the kernel");
-	return false;
-}
-
 bool monitor_stop_step(struct monitor *s)
 {
 	if (wait_for_workers(s))
 		return true;
-	/* A manager would kill them with us; they end by themselves. */
+	/* A service manager would kill them with us; they end by themselves. */
 	if (s->workers.rescues.first && !is_over(s, STOP_RELEASES_MS))
 		return true;
-	if (wait_for_rules(s))
-		return true;
-	return wait_for_front(s);
+	/* Both may yet take what they were too busy for, but not one message at a time for ever. */
+	return (s->judge.first || ipc_link_has_queued(&s->manager)) && !is_over(s, 0);
 }

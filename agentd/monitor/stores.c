@@ -39,7 +39,7 @@ static void store_exec(const struct workers *w, const void *data, int guard)
 	const int from[] = { guard, place->channel };
 	const struct config *config = w->setup.config;
 	char uid[12], gid[12], client[12], pid[12];
-	const char *argv[] = { w->setup.programs->store, "--uid", uid, "--gid", gid, "--client-uid", client,
+	const char *argv[] = { w->setup.programs->path[PROGRAM_STORE], "--uid", uid, "--gid", gid, "--client-uid", client,
 			       "--pid", pid, "--directory", config->store_directory,
 			       "--max-use", config->store_max_use, "--keep-free", config->store_keep_free,
 			       "--max-body", config->store_max_body, "--max-age", config->store_max_age,
@@ -61,7 +61,7 @@ static void store_exec(const struct workers *w, const void *data, int guard)
 	if (w->setup.verbose)
 		argv[n++] = "--verbose";
 	child_place_fds(from, to, ARRAY_SIZE(to));
-	child_exec(w->setup.programs->store, argv, 0);
+	child_exec(w->setup.programs->path[PROGRAM_STORE], argv, 0);
 }
 
 /* @param channel  Borrowed. */

@@ -13,8 +13,8 @@
 #include "agentd/child.h"
 #include "agentd/ipc/link.h"
 #include "agentd/closers.h"
-#include "agentd/monitor/recovery/undo_record.h"
 #include "agentd/privileges.h"
+#include "agentd/undo_record.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -41,8 +41,11 @@ uint32_t workers_count(const struct workers *w, enum ipc_kind kind)
 
 bool workers_is_own(const struct workers *w, pid_t pid)
 {
-	if (pid == getpid() || pid == w->front_pid || pid == w->judge_pid || pid == w->rules_pid)
+	if (pid == getpid() || pid == getppid())
 		return true;
+	for (size_t i = 0; i < ARRAY_SIZE(w->others); i++)
+		if (pid == w->others[i])
+			return true;
 	for (const struct worker *i = w->first; i; i = i->next)
 		if (i->pid == pid)
 			return true;
@@ -59,32 +62,6 @@ struct worker *workers_find_target(struct workers *w, pid_t pid)
 
 /* ------------------------------------------------------------------ starting ----------------- */
 
-/*
- * NVIDIA's library obeys dozens of variables, which a shell that the agent is started from has set
- * for programs: CUDA_VISIBLE_DEVICES would hide devices of the target, CUDBG_USE_LEGACY_DEBUGGER
- * choose another engine than the target's, CUDA_MPS_PIPE_DIRECTORY make the worker a client of MPS.
- */
-static const char *const prefixes[] = { "CUDA", "CUDBG", "NVIDIA", "NVLOG", "NV_", "__NV", "__GL" };
-
-static bool is_for_programs(const char *variable)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
-		if (str_starts_with(variable, prefixes[i]))
-			return true;
-	return false;
-}
-
-/* The environment of workers: the agent's, without what is meant for CUDA programs. */
-static void clean_environment(void)
-{
-	char **kept = environ;
-
-	for (char **e = environ; *e; e++)
-		if (!is_for_programs(*e))
-			*kept++ = *e;
-	*kept = NULL;
-}
-
 struct place {
 	const struct ipc_start *start;
 	const struct ipc_identity *client;
@@ -97,7 +74,6 @@ static void worker_exec(const struct workers *w, const void *data, int guard)
 	static const int to[] = { IPC_FD_MONITOR, IPC_FD_FRONT, IPC_FD_TARGET, IPC_FD_UNDO };
 	static const char *const kinds[] = { [IPC_KIND_SESSION] = "session",
 					     [IPC_KIND_INSPECT] = "inspect",
-					     [IPC_KIND_RESCUE] = "rescue",
 					     [IPC_KIND_LOOK] = "look" };
 	const struct place *p = data;
 	const struct ipc_start *start = p->start;
@@ -106,7 +82,8 @@ static void worker_exec(const struct workers *w, const void *data, int guard)
 	const int from[] = { guard, p->channel, p->target, p->undo };
 	char pid[12], session[12], timeout[12], uid[12], gid[12], suspended[12];
 	char stops[12], stop_rate[12];
-	const char *argv[] = { w->setup.programs->worker, "--kind", kinds[start->kind],
+	const char *program = w->setup.programs->path[PROGRAM_WORKER];
+	const char *argv[] = { program, "--kind", kinds[start->kind],
 			       "--pid", pid, "--session", session, "--timeout-ms", timeout,
 			       "--peer-uid", uid, "--peer-gid", gid,
 			       "--kfd", config->kfd_device, "--kfd-sysfs", config->kfd_sysfs,
@@ -130,12 +107,9 @@ static void worker_exec(const struct workers *w, const void *data, int guard)
 	if (w->setup.verbose)
 		argv[n++] = "--verbose";
 	child_place_fds(from, to, ARRAY_SIZE(to));
-	/* A rescue undoes what another one did, and is to outlive it. */
-	if (start->kind != IPC_KIND_RESCUE)
-		child_die_first();
-	clean_environment();
+	child_die_first();
 	/* SIGTERM waits until the worker can undo what it does. */
-	child_exec(w->setup.programs->worker, argv, SIGTERM);
+	child_exec(program, argv, SIGTERM);
 }
 
 /* They may even be what they were again, as far as that can be seen: it is told for good. */
@@ -146,7 +120,6 @@ bool workers_are_replaced(struct workers *w)
 	if (w->replaced)
 		return true;
 	w->replaced = true;
-	log_warning("the programs of the agent were replaced, as by an upgrade, and nothing new is started: restart gpu-agentd");
 	w->setup.on_replaced(w->setup.ctx);
 	return true;
 }
@@ -195,7 +168,7 @@ int workers_start(struct workers *w, const struct ipc_start *start, const struct
 
 	if (like.kind == IPC_KIND_SESSION) {
 		like.session = ++w->last_session;
-		r = undo_record_create(w->rescue_host.records, like.target, like.record, &undo);
+		r = undo_record_create(w->setup.records, like.target, like.record, &undo);
 	}
 	if (r == 0)
 		r = fd_socketpair(SOCK_NONBLOCK, pair);
@@ -207,7 +180,7 @@ int workers_start(struct workers *w, const struct ipc_start *start, const struct
 		r = workers_fork(w, &like, start->timeout_ms + GUARD_GRACE_MS, worker_exec, &place, ret);
 	}
 	if (r < 0) {
-		undo_record_remove(w->rescue_host.records, like.record);
+		undo_record_remove(w->setup.records, like.record);
 		return r;
 	}
 	(*ret)->target_pidfd = TAKE_FD(*take_pidfd);
@@ -234,22 +207,13 @@ int workers_look(struct workers *w, uint32_t *ret_id)
 	return 0;
 }
 
-/* What the dead worker wrote down is for another one. */
-static void rescue_exec(const void *ctx, const struct orphan *o, uint32_t timeout_ms)
-{
-	const struct ipc_start start = { .kind = IPC_KIND_RESCUE,
-					 .pid = (uint32_t)o->target,
-					 .timeout_ms = timeout_ms };
-	/* For the agent itself: that the dead worker was allowed there is enough. */
-	const struct ipc_identity agent = { .uid = o->owner, .gid = 0, .admin = true };
-
-	worker_exec(ctx, &(struct place){ &start, &agent, o->session, -1, o->pidfd, o->undo_fd }, -1);
-}
-
 void workers_init(struct workers *w, const struct workers_setup *setup)
 {
 	*w = (struct workers){ .setup = *setup };
-	w->rescue_host = (struct rescue_host){ .records = setup->records, .exec = rescue_exec, .ctx = w };
+	w->rescue_setup = (struct rescue_setup){ .program = setup->programs->path[PROGRAM_HEIR],
+						 .config = setup->config,
+						 .records = setup->records,
+						 .verbose = setup->verbose };
 }
 
 /* ------------------------------------------------------------------ messages ----------------- */
@@ -389,20 +353,19 @@ void workers_signal(struct workers *w, int sig)
 
 static void rescue_target(struct workers *w, struct worker *k)
 {
-	struct orphan o = { .target = k->target, .pidfd = k->target_pidfd, .undo_fd = k->undo_fd,
-			    .session = k->session, .owner = k->owner, .stuck = k->how == IPC_HOW_STUCK };
-	int r = rescues_start(&w->rescues, &w->rescue_host, &o, k->record);
+	const struct orphan o = { .target = k->target, .pidfd = k->target_pidfd, .session = k->session,
+				  .owner = k->owner, .stuck = k->how == IPC_HOW_STUCK };
+	int r = rescues_start(&w->rescues, &w->rescue_setup, &o, &k->undo_fd, k->record);
 
 	if (r < 0)
 		log_error("cannot check process %d after its worker died: %s", (int)k->target,
 			  strerror(-r));
-	k->undo_fd = o.undo_fd;
 	k->record[0] = '\0'; /* with the rescue; without one recovery shall find it */
 }
 
 static void free_worker(const struct workers *w, struct worker *k)
 {
-	undo_record_remove(w->rescue_host.records, k->record);
+	undo_record_remove(w->setup.records, k->record);
 	if (k->guard_fd >= 0)
 		close_guard(k);
 	if (k->target_pidfd >= 0)
@@ -458,7 +421,7 @@ bool workers_reaped(struct workers *w, pid_t pid, int wait_status, struct ipc_en
 		link = &(*link)->next;
 	k = *link;
 	if (!k) {
-		if (rescues_reaped(&w->rescues, &w->rescue_host, pid, wait_status))
+		if (rescues_reaped(&w->rescues, w->setup.records, pid, wait_status))
 			w->setup.on_owed(w->setup.ctx);
 		return false;
 	}
@@ -501,5 +464,5 @@ void workers_deinit(struct workers *w)
 		w->first = k->next;
 		free_worker(w, k);
 	}
-	rescues_deinit(&w->rescues, &w->rescue_host);
+	rescues_deinit(&w->rescues, w->setup.records);
 }

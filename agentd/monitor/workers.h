@@ -15,12 +15,13 @@
 #include "agentd/access.h"
 #include "agentd/config.h"
 #include "agentd/ipc/child.h"
+#include "agentd/ipc/manager_monitor.h"
 #include "agentd/ipc/monitor_frontend.h"
 #include "agentd/ipc/monitor_judge.h"
 #include "agentd/ipc/monitor_worker.h"
-#include "agentd/monitor/programs.h"
-#include "agentd/monitor/recovery/rescue.h"
-#include "agentd/monitor/recovery/undo_record.h"
+#include "agentd/monitor/rescues.h"
+#include "agentd/programs.h"
+#include "agentd/undo_record.h"
 
 /** Longest time that a worker may take to settle. */
 #define WORKERS_TIMEOUT_MS_MAX 60000
@@ -82,11 +83,11 @@ struct workers_setup {
 struct workers {
 	struct worker *first;
 	uint32_t last_id, last_session;
-	pid_t front_pid, judge_pid, rules_pid; /**< 0: there is none. */
+	int32_t others[MONITOR_OTHERS]; /**< The agent's processes that are not its children; 0: none. */
 	struct rescues rescues; /**< Of targets of dead workers. */
-	struct rescue_host rescue_host;
+	struct rescue_setup rescue_setup;
 	struct workers_setup setup;
-	bool replaced; /**< The programs were replaced, and the log says so. */
+	bool replaced; /**< The programs were replaced, and the manager knows. */
 };
 
 /** Must stay where it is. */
@@ -116,7 +117,7 @@ int workers_start(struct workers *w, const struct ipc_start *start, const struct
 int workers_look(struct workers *w, uint32_t *ret_id);
 
 /**
- * Have the agent's programs been replaced, so that nothing new is to be started?  The log says so once.  A rescue
+ * Have the agent's programs been replaced, so that nothing new is to be started?  The manager is told once.  A rescue
  * is started all the same: without one its target would stay as it is.
  */
 bool workers_are_replaced(struct workers *w);

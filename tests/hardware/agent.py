@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from harness import BIN, LONG_STOP, PatientRpc, Rpc, children, status, wait_until
+from harness import BIN, LONG_STOP, PatientRpc, Rpc, agent_children, monitor_of, status, wait_until
 
 from engine import end_group
 
@@ -67,15 +67,17 @@ class Agent:
     # -- its processes --------------------------------------------------------------------------
 
     def front(self):
-        return next(p for p in children(self.popen.pid) if status(p).get("Name") == "gpu-agent-front")
+        return next(p for p in agent_children(self.popen.pid) if status(p).get("Name") == "gpu-agent-front")
 
     def workers(self):
-        return [p for p in children(self.popen.pid) if status(p).get("Name") == "gpu-agent-worke"]
+        return [p for p in agent_children(self.popen.pid) if status(p).get("Name") == "gpu-agent-worke"]
 
     def victim(self, who):
-        """Process id of `worker`, `front` or `monitor`; None while there is none."""
-        if who == "monitor":
+        """Process id of `worker`, `front`, `monitor` or `manager`; None while there is none."""
+        if who == "manager":
             return self.popen.pid
+        if who == "monitor":
+            return monitor_of(self.popen.pid)
         if who == "front":
             return self.front()
         workers = self.workers()

@@ -8,8 +8,8 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-PROGRAMS = ("gpu-agentd", "gpu-agent-front", "gpu-agent-judge", "gpu-agent-worker", "gpu-agent-store", "gpu-agent-rules", "gpu-agent-hook",
-            "gpu-agent-adapter", "gpu-agent-tracer", "gpu-agent-connect",
+PROGRAMS = ("gpu-agentd", "gpu-agent-monitor", "gpu-agent-heir", "gpu-agent-front", "gpu-agent-judge", "gpu-agent-worker",
+            "gpu-agent-store", "gpu-agent-rules", "gpu-agent-hook", "gpu-agent-adapter", "gpu-agent-tracer", "gpu-agent-connect",
             "gpu-agentctl", "gpu-agent-cuda-sim", "gpu-agent-cuda-simapp")
 # Of the machine that the bundle runs on: the C library and what belongs to the GPU's driver.
 NOT_OURS = re.compile(r"^(linux-vdso|ld-linux.*|lib(c|m|dl|rt|pthread|util|resolv|nsl|anl|BrokenLocale|thread_db)"

@@ -161,7 +161,7 @@ def kills(b):
         b.step(title, "spin", run, seconds=30, needs=4)
 
     # The question that matters most first, should the time not do.
-    for who in ("worker", "front", "monitor"):
+    for who in ("worker", "front", "monitor", "manager"):
         row(f"kill {who}: suspended", holding, who, True)
     for who in ("worker", "front", "monitor"):
         for moment in ATTACHING if who == "worker" else ("run", "replay"):

@@ -38,8 +38,8 @@ import schema as schema_module
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BIN = pathlib.Path(os.environ.get("BIN", ROOT / "build/bin"))
-LIBEXEC = ("gpu-agentd", "gpu-agent-front", "gpu-agent-judge", "gpu-agent-worker", "gpu-agent-store", "gpu-agent-rules", "gpu-agent-hook",
-           "gpu-agent-adapter", "gpu-agent-tracer", "gpu-agent-connect")
+LIBEXEC = ("gpu-agentd", "gpu-agent-monitor", "gpu-agent-heir", "gpu-agent-front", "gpu-agent-judge", "gpu-agent-worker",
+           "gpu-agent-store", "gpu-agent-rules", "gpu-agent-hook", "gpu-agent-adapter", "gpu-agent-tracer", "gpu-agent-connect")
 # Sanitizer builds on a loaded machine are slow; a deadline only decides how long a failure takes.
 PATIENCE = 20.0
 # What is promised of a target after whoever used it is gone.
@@ -279,9 +279,20 @@ def children(pid: int) -> List[int]:
     return found
 
 
+def agent_children(pid: int) -> List[int]:
+    """What an agent consists of besides gpu-agentd: its children, and those of the monitor among them."""
+    found = children(pid)
+    return found + [c for p in found if status(p).get("Name") == "gpu-agent-monit" for c in children(p)]
+
+
 def children_named(pid: int, name: str) -> List[int]:
-    """Those that run that program, or have given themselves that name; the kernel keeps 15 characters of it."""
-    return [p for p in children(pid) if status(p).get("Name") == name[:15]]
+    """Those of an agent that run that program, or have given themselves that name; the kernel keeps 15 characters of it."""
+    return [p for p in agent_children(pid) if status(p).get("Name") == name[:15]]
+
+
+def monitor_of(pid: int) -> int:
+    """The process of that agent that has workers."""
+    return children_named(pid, "gpu-agent-monitor")[0]
 
 
 def descendants(pid: int) -> List[int]:
@@ -291,7 +302,8 @@ def descendants(pid: int) -> List[int]:
 
 def kill_agent(pid: int) -> None:
     """Every process of the agent at once, as a service manager does when the monitor dies: nobody is left to undo anything."""
-    os.kill(pid, signal.SIGSTOP)
+    for p in (pid, monitor_of(pid)):
+        os.kill(p, signal.SIGSTOP)
     names = {p: status(p).get("Name", "") for p in descendants(pid)}
     assert "gpu-agent-heir" in names.values(), names
     # A worker that sees front die would undo what it did.
@@ -495,6 +507,9 @@ class Scene:
 
     def front_pid(self) -> int:
         return children_named(self.agentd.pid, "gpu-agent-front")[0]
+
+    def monitor_pid(self) -> int:
+        return monitor_of(self.agentd.pid)
 
     def worker_pids(self) -> List[int]:
         return children_named(self.agentd.pid, "gpu-agent-worker")

@@ -3,7 +3,7 @@
 import grp
 import subprocess
 
-from vmlib import USER, children, status
+from vmlib import USER, agent_children, status
 
 SERVICE, SOCKET_UNIT = "gpu-agentd.service", "gpu-agentd.socket"
 SOCKET = "/run/gpu-agent/agentd.sock"
@@ -33,4 +33,4 @@ def main_pid():
 
 
 def worker_pid():
-    return next(p for p in children(main_pid()) if status(p).get("Name") == "gpu-agent-worke")
+    return next(p for p in agent_children(main_pid()) if status(p).get("Name") == "gpu-agent-worke")

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 from unittest import SkipTest
 
-from harness import BIN, PATIENCE, Process, Rpc, children, status, wait_until
+from harness import BIN, PATIENCE, Process, Rpc, agent_children, children, status, wait_until
 
 USER, OTHER = 12345, 12346  # no names needed: nothing looks them up
 SIDE = os.environ.get("VM_SIDE", "")
@@ -119,10 +119,10 @@ class Agent:
                               capture_output=True, timeout=3 * PATIENCE, stdin=subprocess.DEVNULL, check=False, **kwargs)
 
     def worker(self):
-        return next(p for p in children(self.pid) if status(p).get("Name") == "gpu-agent-worke")
+        return next(p for p in agent_children(self.pid) if status(p).get("Name") == "gpu-agent-worke")
 
     def front(self):
-        return next(p for p in children(self.pid) if status(p).get("Name") == "gpu-agent-front")
+        return next(p for p in agent_children(self.pid) if status(p).get("Name") == "gpu-agent-front")
 
 
 def stop(pid):

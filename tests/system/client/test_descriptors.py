@@ -22,7 +22,7 @@ if __name__ == "__main__":
 import pytest
 import stuckfiles
 
-from harness import Rpc, Scene, as_user, children, children_named, need_root, status, wait_until
+from harness import Rpc, Scene, as_user, agent_children, children, children_named, need_root, status, wait_until
 
 SO_PASSRIGHTS = 83
 LINGER_S = 20
@@ -346,7 +346,7 @@ class Others:
 
 
 def own_processes(s):
-    own = children(s.agentd.pid)
+    own = agent_children(s.agentd.pid)
     return {p: status(p) for p in (s.agentd.pid, *own, *(grandchild for p in own for grandchild in children(p)))}
 
 

@@ -318,12 +318,12 @@ def test_descriptors_run_out_in_front():
 
 def test_not_one_descriptor_left():
     """Even without room for a worker's channel, which takes two, the daemon goes on, in front as in the monitor."""
-    # poll() of the monitor takes no more entries than the limit: it has six of them.
-    for process, limit in (("front", 3), ("monitor", 6)):
+    # poll() of the monitor takes no more entries than the limit: it has five of them.
+    for process, limit in (("front", 3), ("monitor", 5)):
         with Scene(gpus="gfx942") as s:
             rpc = s.connect()
             session = s.attach(rpc=rpc)
-            pid = s.front_pid() if process == "front" else s.agentd.pid
+            pid = s.front_pid() if process == "front" else s.monitor_pid()
             old = resource.prlimit(pid, resource.RLIMIT_NOFILE)
             resource.prlimit(pid, resource.RLIMIT_NOFILE, (limit, old[1]))
             error = rpc.error("process.list")

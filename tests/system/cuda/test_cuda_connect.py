@@ -18,7 +18,7 @@ if __name__ == "__main__":
 
 import pytest
 from cudascene import assert_untouched, scene
-from harness import BIN, children, need_root, status, wait_until
+from harness import BIN, agent_children, need_root, status, wait_until
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNET = 0x40000000
@@ -186,10 +186,10 @@ def test_a_target_in_a_network_namespace_of_its_own():
 def test_the_agent_of_a_user_needs_nothing_else():
     with scene(user_mode=True) as s:
         session = s.attach()
-        (broker,) = [p for p in children(s.agentd.pid) if status(p)["Name"] == "gpu-agent-conne"]
+        (broker,) = [p for p in agent_children(s.agentd.pid) if status(p)["Name"] == "gpu-agent-conne"]
         # The session goes on without it.
         os.kill(broker, signal.SIGKILL)
-        wait_until(lambda: broker not in children(s.agentd.pid), "the broker is reaped")
+        wait_until(lambda: broker not in agent_children(s.agentd.pid), "the broker is reaped")
         assert s.ctl("snapshot", s.app.pid).returncode == 0
         s.rpc.call("session.detach", session=session)
         assert_untouched(s)

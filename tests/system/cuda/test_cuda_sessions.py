@@ -17,7 +17,7 @@ if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
 import pytest
-from harness import BIN, LIBEXEC, Rpc, children, kill_agent, need_root, status, wait_until
+from harness import BIN, LIBEXEC, Rpc, agent_children, children, kill_agent, need_root, status, wait_until
 from cudascene import assert_alive, assert_untouched, scene
 from debugger import get, network_sockets, say
 
@@ -41,7 +41,7 @@ def test_no_engine_listens_to_the_network():
         with scene(user_mode=user_mode) as s:
             session = s.attach()
             s.rpc.call("gpu.snapshot", session=session)
-            agent = [s.agentd.pid, *children(s.agentd.pid)]
+            agent = [s.agentd.pid, *agent_children(s.agentd.pid)]
             assert len(s.worker_pids()) == 1 and set(s.worker_pids()) < set(agent), agent
             assert {p: network_sockets(p) for p in agent} == {p: {} for p in agent}
             s.rpc.call("session.detach", session=session)
@@ -87,7 +87,7 @@ def test_workers_of_other_agents_are_nobodys_targets():
         rpc = Rpc(s.directory / "other.sock")
         s.clients.append(rpc)
         session = rpc.call("session.attach", pid=s.app.pid)["session"]
-        workers = {p for p in children(second.pid) if status(p).get("Name") == "gpu-agent-worke"}
+        workers = {p for p in agent_children(second.pid) if status(p).get("Name") == "gpu-agent-worke"}
         assert workers
         for _ in range(2):
             listed = {p["pid"] for p in s.connect().call("process.list")["processes"]}
@@ -497,11 +497,12 @@ def has_engine(s):
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.__name__)
-@pytest.mark.parametrize("victim", ("worker", "front", "monitor"))
+@pytest.mark.parametrize("victim", ("worker", "front", "monitor", "manager"))
 def test_killed(step, victim):
     with scene(getattr(step, "release", "12.4")) as s:
         step(s)
-        pid = {"worker": s.worker_pids()[0], "front": s.front_pid(), "monitor": s.agentd.pid}[victim]
+        pid = {"worker": s.worker_pids()[0], "front": s.front_pid(), "monitor": s.monitor_pid(),
+               "manager": s.agentd.pid}[victim]
         os.kill(pid, signal.SIGKILL)
         if step is calling:
             time.sleep(0.5)  # what undoes finds the call under way

@@ -13,7 +13,7 @@ if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
 import pytest
-from harness import PATIENCE, children, copy_programs, status, wait_until
+from harness import PATIENCE, agent_children, copy_programs, status, wait_until
 
 # Stands still, as a program does whose file system does not answer.
 HANGS = "#!/bin/sh\nkill -STOP $$\n"
@@ -39,7 +39,7 @@ def start(programs, *options):
 
 def stopped_child(agentd):
     """The program that stands still."""
-    return wait_until(lambda: [p for p in children(agentd.pid) if status(p)["State"].startswith("T")], "it hangs")[0]
+    return wait_until(lambda: [p for p in agent_children(agentd.pid) if status(p)["State"].startswith("T")], "it hangs")[0]
 
 
 def is_gone(pid):

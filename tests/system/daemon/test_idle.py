@@ -12,7 +12,7 @@ if __name__ == "__main__":
 
 import pytest
 import harness
-from harness import ROOT, Scene, children, children_named, rss_kib, status, wait_settled, wait_until, wakeups
+from harness import ROOT, Scene, agent_children, children_named, rss_kib, status, wait_settled, wait_until, wakeups
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +22,7 @@ def product(monkeypatch):
 
 
 def processes(s):
-    return [s.agentd.pid, *children(s.agentd.pid)]
+    return [s.agentd.pid, *agent_children(s.agentd.pid)]
 
 
 RULES = "".join(f"[rule r{i}]\nexe = /nowhere/{i}/*\nkeep = light\nhook = /usr/bin/true\n" for i in range(64))
@@ -41,9 +41,9 @@ def agents(**kwargs):
 
 
 def is_settled(s):
-    """monitor, its heir, the judge, the rules process and front are there, and no look for processes is under way."""
+    """The manager, the monitor, its heir, the judge, the rules process and front are there, and no look for processes is under way."""
     return sorted(status(p).get("Name", "") for p in processes(s)) == ["gpu-agent-front", "gpu-agent-heir", "gpu-agent-judge",
-                                                                       "gpu-agent-rules", "gpu-agentd"]
+                                                                       "gpu-agent-monit", "gpu-agent-rules", "gpu-agentd"]
 
 
 def test_no_wakeups():
@@ -86,8 +86,8 @@ def test_descriptors_do_not_leak():
             client.close()
 
         def settled():
-            """Only the monitor, its heir, the judge, the rules process and front are left, and they know that the clients have gone."""
-            return len(processes(s)) == 5 and s.rpc.call("agent.status")["connections"] == 1
+            """Only the manager, the monitor, its heir, the judge, the rules process and front are left, and they know that the clients have gone."""
+            return len(processes(s)) == 6 and s.rpc.call("agent.status")["connections"] == 1
 
         round_trip()
         wait_until(settled, "workers leave")
@@ -112,7 +112,8 @@ def test_ten_thousand_connections_leave_nothing():
         (judge,) = children_named(s.agentd.pid, "gpu-agent-judge")
 
         def held():
-            return {p: (len(os.listdir(f"/proc/{p}/fd")), rss_kib(p)) for p in (s.agentd.pid, s.front_pid(), judge)}
+            own = (s.agentd.pid, s.monitor_pid(), s.front_pid(), judge)
+            return {p: (len(os.listdir(f"/proc/{p}/fd")), rss_kib(p)) for p in own}
 
         connect(2000)
         before = wait_settled(held, "the agent")

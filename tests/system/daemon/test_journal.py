@@ -158,7 +158,7 @@ def test_who_does_what_is_recorded():
         s.app = s.start_app(WAVES)
         me = {"GPU_AGENT_PEER_UID": 0, "GPU_AGENT_PEER_PID": os.getpid()}
         session = s.attach()
-        got = journal.wait("ATTACH", OBJECT_PID=s.app.pid, GPU_AGENT_VERDICT="allowed", _PID=s.agentd.pid, **me)
+        got = journal.wait("ATTACH", OBJECT_PID=s.app.pid, GPU_AGENT_VERDICT="allowed", _PID=s.monitor_pid(), **me)
         assert got["SYSLOG_IDENTIFIER"] == "gpu-agentd" and got["PRIORITY"] == "6", got
         joined = s.connect()
         s.attach(rpc=joined)

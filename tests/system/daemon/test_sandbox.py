@@ -17,7 +17,7 @@ if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
 import pytest
-from harness import BIN, LONG_STOP, PATIENCE, Scene, children, need_root, status, wait_until
+from harness import BIN, LONG_STOP, PATIENCE, Scene, agent_children, need_root, status, wait_until
 
 PROBE = BIN.parent / "tests/sandbox_probe"
 USER = 1000
@@ -120,7 +120,7 @@ def test_monitor_and_judge_have_laid_their_capabilities_down():
     need_root()
     with Scene(user_mode=False, app_user=USER) as s:
         s.attach()
-        others = [pid for pid in children(s.agentd.pid) if status(pid)["Name"] in ("gpu-agent-heir", "gpu-agent-judge")]
+        others = [pid for pid in agent_children(s.agentd.pid) if status(pid)["Name"] in ("gpu-agent-heir", "gpu-agent-judge")]
         assert len(others) == 2
         for pid in (s.agentd.pid, *others):
             facts = status(pid)

@@ -18,7 +18,7 @@ from unittest import SkipTest
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
-from harness import (BIN, EXCEPTIONS, LIBEXEC, CudaScene, Rpc, as_user, children, children_named, hook_directory, need_root,
+from harness import (BIN, EXCEPTIONS, LIBEXEC, CudaScene, Rpc, as_user, agent_children, children_named, hook_directory, need_root,
                      status, wait_settled, wait_until, wakeups)
 from rulescene import ALL, LARGE, PLAIN, WAVES, RuleScene, analyzed, body
 
@@ -49,7 +49,7 @@ def test_rules_do_not_poll():
         s.wait_watched()
 
         def seen():
-            return wakeups([s.agentd.pid, *children(s.agentd.pid)])
+            return wakeups([s.agentd.pid, *agent_children(s.agentd.pid)])
 
         s.clients.pop().close()
         before = wait_settled(seen, "the agent", still=1)

@@ -43,7 +43,7 @@ def test_an_old_heir_leaves_the_records_of_a_new_agent_alone():
             session = s.attach()
             (worker,) = s.worker_pids()
             records = pathlib.Path(f"{s.socket}.undo")
-            (record,) = records.glob(f"{s.agentd.pid}.*")
+            (record,) = records.glob(f"{s.monitor_pid()}.*")
             os.kill(old, signal.SIGCONT)
             wait_until(lambda: ended(old), "the old heir has done its work")
             assert not ended(worker) and record.exists() and [record] == list(records.iterdir())

@@ -82,13 +82,14 @@ def attach_again(s, **params):
     return True
 
 
-@pytest.mark.parametrize("victim", ("worker", "front", "judge", "monitor"))
+@pytest.mark.parametrize("victim", ("worker", "front", "judge", "monitor", "manager"))
 @pytest.mark.parametrize("step", (attached, queried, suspended, resumed, changed, held_fault), ids=lambda step: step.__name__)
 def test_killed_after(step, victim):
     with Scene(gpus="gfx942") as s:
         step(s)
         front, (judge,) = s.front_pid(), children_named(s.agentd.pid, "gpu-agent-judge")
-        pid = {"worker": s.worker_pids()[0], "front": front, "judge": judge, "monitor": s.agentd.pid}[victim]
+        pid = {"worker": s.worker_pids()[0], "front": front, "judge": judge, "monitor": s.monitor_pid(),
+               "manager": s.agentd.pid}[victim]
         faults = s.app_status().faults
         os.kill(pid, signal.SIGKILL)
         if step is held_fault:
@@ -211,8 +212,8 @@ def blocked_in_handshake(s):
 def handshake_case(victim):
     with Scene(app="wait-line; runtime on; queues 4; spin", gpus="gfx942") as s:
         blocked_in_handshake(s)
-        pid = {"worker": lambda: s.worker_pids()[0], "daemon": lambda: s.agentd.pid}[victim]()
-        if victim == "daemon":
+        pid = {"worker": lambda: s.worker_pids()[0], "daemon": lambda: s.agentd.pid, "monitor": s.monitor_pid}[victim]()
+        if victim != "worker":
             os.kill(s.worker_pids()[0], signal.SIGCONT)
         os.kill(pid, signal.SIGKILL)
         wait_until(lambda: not s.target_state()["handshake_waiting"], "the program goes on")
@@ -225,6 +226,10 @@ def test_worker_killed_with_the_target_in_the_handshake():
 
 def test_daemon_killed_with_the_target_in_the_handshake():
     handshake_case("daemon")
+
+
+def test_monitor_killed_with_the_target_in_the_handshake():
+    handshake_case("monitor")
 
 
 def test_stuck_worker_is_killed_and_the_target_runs():
@@ -248,7 +253,8 @@ def test_stuck_worker_ends_without_the_monitor():
         s.rpc.send_raw(b'{"jsonrpc":"2.0","id":99,"method":"gpu.queues","params":{"session":"%s"}}\n'
                        % s.session.encode())
         wait_until(lambda: any(c["wait"] == "block" for c in s.state()["pending"]), "the worker hangs")
-        os.kill(s.agentd.pid, signal.SIGKILL)
+        for pid in (s.monitor_pid(), s.agentd.pid):
+            os.kill(pid, signal.SIGKILL)
         wait_until(lambda: not pathlib.Path(f"/proc/{worker}/exe").exists(), "the worker ends", patience=15)
         s.control("release")
         wait_until(lambda: healthy(s), "target healthy")
@@ -276,7 +282,8 @@ def test_a_worker_that_hangs_ends_by_its_own_alarm_when_nobody_else_is_left():
         s.control("block disable")
         s.clients.pop().close()
         wait_until(lambda: any(c["wait"] == "block" for c in s.state()["pending"]), "the worker hangs")
-        os.kill(s.agentd.pid, signal.SIGKILL)
+        for pid in (s.monitor_pid(), s.agentd.pid):
+            os.kill(pid, signal.SIGKILL)
         wait_until(lambda: not pathlib.Path(f"/proc/{worker}/exe").exists(), "the worker ends", patience=5)
         s.control("release")
         wait_until(lambda: healthy(s), "target healthy")

@@ -59,6 +59,7 @@ static void front_asks_for_its_own(void)
 	TEST_EQ_FATAL(fd_socketpair(SOCK_NONBLOCK, above), 0);
 	s->front.sock = pair[0];
 	s->monitor.sock = above[0];
+	s->manager.sock = -1;
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
 		TEST_EQ(fd_send(pair[1], rows[i].message, rows[i].size, &memory, rows[i].with_fd) > 0, true);
 		TEST_ROW_EQ(i, requests_read_front(s), rows[i].want);
@@ -92,12 +93,13 @@ static void one_that_is_idle_serves_nobody(void)
 	TEST_EQ_FATAL(fd_socketpair(SOCK_NONBLOCK, below), 0);
 	TEST_EQ_FATAL(fd_socketpair(SOCK_NONBLOCK, above), 0);
 	s->front.sock = below[0];
-	s->monitor.sock = above[0];
+	s->manager.sock = above[0];
+	s->monitor.sock = -1;
 	s->front_serves = true;
 	/* It does not know yet who is an administrator. */
 	TEST_EQ(accept_wanted(s), false);
 	TEST_EQ(fd_send(above[1], &first, sizeof(first), NULL, 0) > 0, true);
-	TEST_EQ(requests_read_monitor(s), 0);
+	TEST_EQ(requests_read_manager(s), 0);
 	TEST_EQ(recv(below[1], &limits, sizeof(limits), 0), (ssize_t)sizeof(limits));
 	TEST_EQ(accept_wanted(s), true);
 	/* One is on its way. */
@@ -115,7 +117,7 @@ static void one_that_is_idle_serves_nobody(void)
 	TEST_EQ(note.kind, IPC_NOTE_IDLE);
 	TEST_EQ(accept_wanted(s), false);
 	TEST_EQ(fd_send(above[1], &serve_on, sizeof(serve_on), NULL, 0) > 0, true);
-	TEST_EQ(requests_read_monitor(s), 0);
+	TEST_EQ(requests_read_manager(s), 0);
 	TEST_EQ(accept_wanted(s), true);
 	TEST_EQ(s->limits.connections, 7);
 	TEST_EQ(recv(below[1], &limits, sizeof(limits), 0), (ssize_t)sizeof(limits));
@@ -141,9 +143,9 @@ static void messages_for_the_frontend_pass(void)
 	TEST_EQ_FATAL(fd_socketpair(SOCK_NONBLOCK, above), 0);
 	TEST_EQ_FATAL(fd_memfd_sealed("test", "text", 4, &memory), 0);
 	s->front.sock = below[0];
-	s->monitor.sock = above[0];
+	s->manager.sock = above[0];
 	TEST_EQ(fd_send(above[1], &sent, sizeof(sent), &memory, 1) > 0, true);
-	TEST_EQ(requests_read_monitor(s), 0);
+	TEST_EQ(requests_read_manager(s), 0);
 	TEST_EQ(fd_recv(below[1], &got, sizeof(got), fds, &n_fds), (ssize_t)sizeof(got));
 	TEST_EQ(got.request, 9);
 	TEST_EQ(n_fds, 1);

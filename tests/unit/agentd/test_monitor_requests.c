@@ -17,8 +17,7 @@ static void fill(struct monitor *s, struct worker producers[PRODUCERS], uint32_t
 	memset(s, 0, sizeof(*s));
 	memset(producers, 0, PRODUCERS * sizeof(*producers));
 	s->stop_at = 1;
-	s->front.box.sock = -1;
-	rules_child_init(&s->rules, "none", NULL);
+	s->judge.sock = s->manager.fd = -1;
 	for (size_t i = 0; i < PRODUCERS; i++) {
 		producers[i] = (struct worker){ .next = s->workers.first, .producer = of, .guard_fd = -1 };
 		s->workers.first = &producers[i];
@@ -105,7 +104,7 @@ static void documents_are_memory(void)
 	int pair[2];
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(s);
-	s->rules.link.fd = -1;
+	s->manager.fd = -1;
 	TEST_EQ_FATAL(fd_socketpair(SOCK_NONBLOCK, pair), 0);
 	TEST_EQ(requests_take(s, &k, &m, sizeof(m.hook), &pair[0]), -EPROTO);
 	close(pair[0]);
@@ -171,7 +170,7 @@ static void uses_have_bounds(void)
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(s);
 	TEST_EQ_FATAL(fd_socketpair(SOCK_NONBLOCK, pair), 0);
-	s->front.box.sock = pair[0];
+	s->judge.sock = pair[0];
 	TEST_EQ(tell_use(s, &store, IPC_USE_READ, "memory.read", 12), -EPROTO);
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
 		TEST_ROW_EQ(i, tell_use(s, &k, rows[i].kind, rows[i].method, rows[i].size), rows[i].want);
@@ -191,7 +190,7 @@ static void uses_have_bounds(void)
 		TEST_ROW_EQ(i, recv(pair[1], &got, sizeof(got), 0), (ssize_t)sizeof(got));
 	}
 	TEST_EQ(tell_use(s, &k, IPC_USE_READ, "memory.read", 12), -EPROTO);
-	outbox_forget(&s->front.box);
+	outbox_forget(&s->judge);
 	close(pair[0]);
 	close(pair[1]);
 	free(s);
@@ -209,18 +208,18 @@ static void uses_leave_room(void)
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(s);
 	TEST_EQ_FATAL(fd_socketpair(SOCK_NONBLOCK, pair), 0);
-	s->front.box.sock = pair[0];
+	s->judge.sock = pair[0];
 	for (uint32_t i = 0; i < WORKERS; i++) {
 		k[i] = (struct worker){ .id = i, .kind = IPC_KIND_SESSION, .guard_fd = -1 };
 		for (unsigned n = 0; n < IPC_USED_MAX - 1; n++)
 			TEST_EQ(tell_use(s, &k[i], IPC_USE_READ, "memory.read", 12), 0);
 	}
-	TEST_EQ(s->front.box.n_waiting, OUTBOX_WAITING_MAX / 4);
+	TEST_EQ(s->judge.n_waiting, OUTBOX_WAITING_MAX / 4);
 	do {
 		while (recv(pair[1], &got, sizeof(got), 0) == (ssize_t)sizeof(got))
 			calls[got.worker] += 1 + got.used.more;
-		monitor_flush_front(s);
-	} while (s->front.box.n_waiting);
+		monitor_flush_judge(s);
+	} while (s->judge.n_waiting);
 	for (uint32_t i = 0; i < WORKERS; i++)
 		TEST_ROW_EQ(i, tell_use(s, &k[i], IPC_USE_READ, "memory.read", 12), 0);
 	while (recv(pair[1], &got, sizeof(got), 0) == (ssize_t)sizeof(got))
@@ -260,15 +259,15 @@ static void uses_without_room_keep_their_clients(void)
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(s);
 	TEST_EQ_FATAL(fd_socketpair(SOCK_NONBLOCK, pair), 0);
-	s->front.box.sock = pair[0];
+	s->judge.sock = pair[0];
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
 		struct worker k = { .id = 7, .kind = IPC_KIND_SESSION, .guard_fd = -1 };
 
-		s->front.box.n_waiting = OUTBOX_WAITING_MAX;
+		s->judge.n_waiting = OUTBOX_WAITING_MAX;
 		say_as(s, &k, rows[i].without_room[0]);
 		say_as(s, &k, rows[i].without_room[1]);
 		TEST_ROW_EQ(i, recv(pair[1], &got, sizeof(got), 0), -1);
-		s->front.box.n_waiting = 0;
+		s->judge.n_waiting = 0;
 		say_as(s, &k, rows[i].then);
 		for (size_t n = 0; n < (rows[i].want[1] ? 2 : 1); n++) {
 			TEST_ROW_EQ(i, recv(pair[1], &got, sizeof(got), 0), (ssize_t)sizeof(got));
@@ -282,92 +281,19 @@ static void uses_without_room_keep_their_clients(void)
 	free(s);
 }
 
-/* @return what comes of one message of the rules process. */
-static int ask_as_rules(struct monitor *s, struct ipc_link *theirs, const struct ipc_head *head, const void *data,
-			bool with_fd)
-{
-	struct ipc_head h = *head;
-	int fd = -1;
-
-	if (with_fd) {
-		h.flags = IPC_FLAG_FD;
-		TEST_EQ_FATAL(fd_memfd_sealed("test", "text", 4, &fd), 0);
-		TEST_EQ_FATAL(ipc_link_send_fd(theirs, &h, data, fd), 0);
-	} else {
-		TEST_EQ_FATAL(ipc_link_send(theirs, &h, data), 0);
-	}
-	return requests_read_rules(s);
-}
-
-static void rules_ask_for_their_own(void)
-{
-	static const union {
-		struct rules_watch watch;
-		struct ipc_hooked hooked;
-		struct rules_config config;
-	} zero, mine = { .hooked = { .request = 5 } };
-	static const struct {
-		struct ipc_head head;
-		const void *data;
-		bool with_fd;
-		int want;
-	} rows[] = {
-		{ { .type = RULES_LOOK }, NULL, false, 0 },
-		{ { .type = RULES_LOOK }, &zero, true, -EPROTO },
-		{ { .type = RULES_READ, .number = 1 }, NULL, false, 0 },
-		{ { .type = RULES_READ }, NULL, false, -EPROTO },
-		{ { .type = RULES_READ, .number = INT32_MAX + 1u }, NULL, false, -EPROTO },
-		{ { .type = RULES_WATCH, .size = sizeof(zero.watch) }, &zero, false, -EPROTO },
-		{ { .type = RULES_WATCH, .size = sizeof(zero.watch) - 1 }, &zero, false, -EPROTO },
-		{ { .type = RULES_LET_GO, .number = 3 }, NULL, false, 0 },
-		/* Answers that nobody waits for. */
-		{ { .type = RULES_CONFIG, .size = sizeof(zero.config) }, &zero, false, -EPROTO },
-		{ { .type = RULES_HOOKED, .size = sizeof(zero.hooked) }, &zero, false, -EPROTO },
-		{ { .type = RULES_HOOKED, .size = sizeof(zero.hooked) }, &mine, true, 0 },
-		{ { .type = RULES_HOOKED, .size = sizeof(zero.hooked) }, &mine, true, -EPROTO },
-		/* The monitor's, and nobody's. */
-		{ { .type = RULES_FOUND }, NULL, false, -EPROTO },
-		{ { .type = 0 }, NULL, false, -EPROTO },
-		{ { .type = UINT32_MAX }, NULL, false, -EPROTO },
-	};
-	struct worker producers[PRODUCERS];
-	struct monitor *s = calloc(1, sizeof(*s));
-	struct ipc_link theirs;
-	int pair[2];
-
-	CU_ASSERT_PTR_NOT_NULL_FATAL(s);
-	TEST_EQ_FATAL(fd_socketpair(SOCK_NONBLOCK, pair), 0);
-	fill(s, producers, 7);
-	ipc_link_init(&s->rules.link, pair[0]);
-	ipc_link_init(&theirs, pair[1]);
-	rules_child_add_request(&s->rules, 5);
-	for (size_t i = 0; i < TEST_COUNT(rows); i++)
-		TEST_ROW_EQ(i, ask_as_rules(s, &theirs, &rows[i].head, rows[i].data, rows[i].with_fd), rows[i].want);
-	/* Before it has said what it has read it may ask nothing. */
-	s->rules.is_fresh = true;
-	TEST_EQ(ask_as_rules(s, &theirs, &rows[0].head, NULL, false), -EPROTO);
-	TEST_EQ(requests_read_rules(s), -EAGAIN);
-	ipc_link_deinit(&theirs);
-	TEST_EQ(requests_read_rules(s), -EPIPE);
-	rules_child_deinit(&s->rules);
-	free(s);
-}
-
 static void judge_asks_for_its_own(void)
 {
 	static union {
 		uint32_t type;
 		struct judge_start start;
 		struct judge_hooks hooks;
-		struct judge_facts facts;
 		struct judge_watch watch;
 		struct ipc_note note;
-		char longer[sizeof(struct judge_facts) + 1];
+		char longer[sizeof(struct judge_start) + sizeof(struct judge_watch)];
 	} note = { .note = { .type = IPC_NOTE, .kind = IPC_NOTE_KILL } },
+	  idle = { .note = { .type = IPC_NOTE, .kind = IPC_NOTE_IDLE } },
 	  start = { .start = { .type = JUDGE_START } }, hooks = { .hooks = { .type = JUDGE_HOOKS } },
-	  facts = { .facts = { .type = JUDGE_FACTS } }, watch = { .watch = { .type = JUDGE_WATCH } },
-	  of_front = { .type = IPC_START }, arm = { .type = IPC_ARM };
-	const size_t head = offsetof(struct judge_facts, cgroup);
+	  watch = { .watch = { .type = JUDGE_WATCH } }, of_front = { .type = IPC_START }, arm = { .type = IPC_ARM };
 	const struct {
 		const void *message;
 		size_t size;
@@ -381,14 +307,11 @@ static void judge_asks_for_its_own(void)
 		/* It stops: nothing is started. */
 		{ &start, sizeof(start.start), true, 0 },
 		{ &start, sizeof(start.start) - 1, true, -EPROTO },
-		{ &hooks, sizeof(hooks.hooks), false, 0 },
-		{ &hooks, sizeof(hooks.hooks) + 1, false, -EPROTO },
-		/* For a rules process that has ended. */
-		{ &facts, head, false, 0 },
-		{ &facts, sizeof(facts.facts), false, 0 },
-		{ &facts, head - 1, false, -EPROTO },
 		{ &watch, sizeof(watch.watch), true, 0 },
 		{ &watch, sizeof(watch.watch) - 1, false, -EPROTO },
+		/* The manager's */
+		{ &hooks, sizeof(hooks.hooks), false, -EPROTO },
+		{ &idle, sizeof(idle.note), false, -EPROTO },
 		/* The frontend's own reach nobody but the judge. */
 		{ &of_front, sizeof(struct ipc_start), false, -EPROTO },
 		{ &arm, sizeof(arm.note), false, -EPROTO },
@@ -403,8 +326,8 @@ static void judge_asks_for_its_own(void)
 	TEST_EQ_FATAL(fd_memfd_sealed("test", "text", 4, &memory), 0);
 	/* No worker has the number 0, which the note says. */
 	s->stop_at = 1;
-	rules_child_init(&s->rules, "none", NULL);
-	s->front.box.sock = pair[0];
+	s->manager.fd = -1;
+	s->judge.sock = pair[0];
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
 		TEST_EQ(fd_send(pair[1], rows[i].message, rows[i].size, &memory, rows[i].with_fd) > 0, true);
 		TEST_ROW_EQ(i, requests_read_judge(s), rows[i].want);
@@ -412,12 +335,67 @@ static void judge_asks_for_its_own(void)
 	TEST_EQ(requests_read_judge(s), -EAGAIN);
 	close(pair[1]);
 	TEST_EQ(requests_read_judge(s), -EPIPE);
-	outbox_forget(&s->front.box);
+	outbox_forget(&s->judge);
 	close(pair[0]);
 	close(memory);
 	free(s);
 }
 
+static int ask_as_manager(struct monitor *s, struct ipc_link *theirs, uint32_t type, size_t size, const void *data)
+{
+	const struct ipc_head h = { .type = type, .number = 3, .size = size };
+
+	TEST_EQ_FATAL(ipc_link_send(theirs, &h, data), 0);
+	return requests_read_manager(s);
+}
+
+static void manager_asks_for_its_own(void)
+{
+	static const struct monitor_config config = { .config = { .socket = "/run/none" } };
+	static const struct {
+		uint32_t type;
+		size_t size;
+		int want;
+	} rows[] = {
+		{ MONITOR_CONFIG, sizeof(struct monitor_config), 0 },
+		{ MONITOR_CONFIG, sizeof(struct monitor_config) - 1, -EPROTO },
+		{ MONITOR_AGENT, sizeof(struct monitor_agent), 0 },
+		{ MONITOR_AGENT, sizeof(struct monitor_agent) - 1, -EPROTO },
+		{ MONITOR_PING, 0, 0 },
+		/* It stops: nothing is started. */
+		{ RULES_LOOK, 0, 0 },
+		{ RULES_LET_GO, 0, 0 },
+		{ MONITOR_STOP, 0, 0 },
+		{ MONITOR_STOP, 8, -EPROTO },
+		/* What it passes on in the other direction, and nobody's. */
+		{ RULES_FOUND, sizeof(struct rules_found), -EPROTO },
+		{ MONITOR_PONG, 0, -EPROTO },
+		{ IPC_ARM, sizeof(struct ipc_guard), -EPROTO },
+		{ JUDGE_START, sizeof(struct judge_start), -EPROTO },
+		{ 0, 0, -EPROTO },
+		{ UINT32_MAX, 0, -EPROTO },
+	};
+	struct monitor *s = calloc(1, sizeof(*s));
+	struct ipc_link theirs;
+	int pair[2];
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(s);
+	TEST_EQ_FATAL(fd_socketpair(SOCK_NONBLOCK, pair), 0);
+	ipc_link_init(&s->manager, pair[0]);
+	ipc_link_init(&theirs, pair[1]);
+	s->judge.sock = -1;
+	s->stop_at = 1;
+	/* Nothing before it is known how. */
+	TEST_EQ(ask_as_manager(s, &theirs, MONITOR_PING, 0, NULL), -EPROTO);
+	for (size_t i = 0; i < TEST_COUNT(rows); i++)
+		TEST_ROW_EQ(i, ask_as_manager(s, &theirs, rows[i].type, rows[i].size, &config), rows[i].want);
+	TEST_EQ(requests_read_manager(s), -EAGAIN);
+	ipc_link_deinit(&theirs);
+	TEST_EQ(requests_read_manager(s), -EPIPE);
+	ipc_link_deinit(&s->manager);
+	free(s);
+}
+
 TEST_SUITE(monitor_requests, TEST(each_kind_asks_for_its_own), TEST(documents_are_memory), TEST(values_have_bounds),
 	   TEST(uses_have_bounds), TEST(uses_leave_room),
-	   TEST(uses_without_room_keep_their_clients), TEST(judge_asks_for_its_own), TEST(rules_ask_for_their_own));
+	   TEST(uses_without_room_keep_their_clients), TEST(judge_asks_for_its_own), TEST(manager_asks_for_its_own));
