@@ -132,11 +132,20 @@ int handlers_wave_registers(void *ctx, struct rpc_call *call, struct rpc_arena *
 
 /* ------------------------------------------------------------------ memory ------------------- */
 
+static bool in_aperture(const struct target_device *d, uint64_t address, enum rpc_memory_space *ret)
+{
+	bool lds = address >= d->rpc.lds_base && address <= d->rpc.lds_limit;
+
+	*ret = lds ? RPC_MEMORY_SPACE_LDS : RPC_MEMORY_SPACE_SCRATCH;
+	return lds || (address >= d->rpc.scratch_base && address <= d->rpc.scratch_limit);
+}
+
 /* An address that means something else for every workgroup or lane is not read as global memory. */
 static int check_aperture(struct target *t, struct rpc_arena *a, uint64_t address,
 			  struct agent_err *err)
 {
 	struct target_device *d;
+	enum rpc_memory_space space;
 	size_t n;
 	int r;
 
@@ -144,16 +153,17 @@ static int check_aperture(struct target *t, struct rpc_arena *a, uint64_t addres
 		return 0;
 	r = t->ops->devices(t, a, &d, &n, err);
 	for (size_t i = 0; r == 0 && i < n; i++) {
-		bool lds = address >= d[i].rpc.lds_base && address <= d[i].rpc.lds_limit;
+		bool lds;
 
-		if (lds || (address >= d[i].rpc.scratch_base && address <= d[i].rpc.scratch_limit))
-			return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL,
-					     lds ? "pass space \"lds\" and a wave of the workgroup" :
-						   "pass space \"scratch\", a wave and a lane",
-					     "params.address: 0x%llx is %s of device %u, which each %s has its own of",
-					     (unsigned long long)address,
-					     lds ? "LDS memory" : "private memory", d[i].rpc.gpu_id,
-					     lds ? "workgroup" : "lane");
+		if (!in_aperture(&d[i], address, &space))
+			continue;
+		lds = space == RPC_MEMORY_SPACE_LDS;
+		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL,
+				     lds ? "pass space \"lds\" and a wave of the workgroup" :
+					   "pass space \"scratch\", a wave and a lane",
+				     "params.address: 0x%llx is %s of device %u, which each %s has its own of",
+				     (unsigned long long)address, lds ? "LDS memory" : "private memory",
+				     d[i].rpc.gpu_id, lds ? "workgroup" : "lane");
 	}
 	return r;
 }
@@ -237,10 +247,12 @@ static bool is_global(const struct target *t, const struct rpc_memory_read_param
 static int check_wave_memory(const struct target *t, const struct rpc_memory_read_params *p,
 			     struct agent_err *err)
 {
-	bool scratch = p->space == RPC_MEMORY_SPACE_SCRATCH;
-	bool of_lane = scratch || p->space == RPC_MEMORY_SPACE_GENERIC;
+	bool generic = p->space == RPC_MEMORY_SPACE_GENERIC;
+	bool of_lane = generic || p->space == RPC_MEMORY_SPACE_SCRATCH;
+	/* Where devices have apertures, generic addresses are those of other memories. */
+	uint32_t spaces = TARGET_SPACE_BIT(p->space) | (generic ? TARGET_SPACES_COMMON : 0);
 
-	if (!(t->ops->wave_spaces & TARGET_SPACE_BIT(p->space)))
+	if (!(t->ops->wave_spaces & spaces))
 		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
 				     "devices of this vendor do not show such memory");
 	if (!p->has_wave)
@@ -251,9 +263,21 @@ static int check_wave_memory(const struct target *t, const struct rpc_memory_rea
 		return invalid(err, "lane: only for scratch and generic; all lanes share the rest");
 	if (p->has_bank && p->space != RPC_MEMORY_SPACE_CONSTANT)
 		return invalid(err, "bank: only for constant");
-	if (scratch && p->size > SCRATCH_BYTES_MAX)
-		return invalid(err, "size: more than 65536 bytes of private memory");
 	return 0;
+}
+
+/* Which memory of the wave a generic address means that is in an aperture of its device. */
+static int find_aperture(const struct target_waves_from *from, uint64_t address, enum rpc_memory_space *ret,
+			 struct agent_err *err)
+{
+	for (size_t i = 0; i < from->n_devices; i++)
+		if (from->devices[i].rpc.gpu_id == from->queues[0].gpu_id &&
+		    in_aperture(&from->devices[i], address, ret))
+			return 0;
+	return agent_err_set(err, RPC_ERROR_FAILED, EFAULT, "read memory of a wave",
+			     "gpu.devices lists the apertures of each device",
+			     "0x%llx is no address of global memory, and in no aperture of device %u",
+			     (unsigned long long)address, from->queues[0].gpu_id);
 }
 
 static ssize_t read_wave_memory(struct session *s, struct rpc_arena *a,
@@ -261,19 +285,23 @@ static ssize_t read_wave_memory(struct session *s, struct rpc_arena *a,
 				struct agent_err *err)
 {
 	struct target *t = s->target;
-	const struct target_wave_memory what = { .wave = &p->wave,
-						 .space = p->space,
-						 .lane = p->lane,
-						 .bank = p->bank,
-						 .address = p->address,
-						 .buf = buf,
-						 .size = p->size };
+	struct target_wave_memory what = { .wave = &p->wave,
+					   .space = p->space,
+					   .lane = p->lane,
+					   .bank = p->bank,
+					   .address = p->address,
+					   .buf = buf,
+					   .size = p->size };
 	struct target_waves_from from;
 	uint32_t retry_ms, ms = p->has_max_stop_ms ? p->max_stop_ms : HANDLERS_STOP_MS;
 	int r = check_wave_memory(t, p, err);
 
 	if (r == 0)
 		r = handlers_find_queue(t, a, &p->wave, &from, err);
+	if (r == 0 && !(t->ops->wave_spaces & TARGET_SPACE_BIT(p->space)))
+		r = find_aperture(&from, p->address, &what.space, err);
+	if (r == 0 && what.space == RPC_MEMORY_SPACE_SCRATCH && p->size > SCRATCH_BYTES_MAX)
+		r = invalid(err, "size: more than 65536 bytes of private memory");
 	if (r < 0)
 		return r;
 	ms = readers_stop_begin(s, ms, &retry_ms);

@@ -268,8 +268,11 @@ def test_a_core_answers_for_every_memory_as_the_process_did(gfx, tmp_path):
         memory.write(base, bytes(range(251)) * (size // 251))
         device = s.rpc.call("gpu.devices", session=s.session)["devices"][0]
         lds, private = int(device["lds_base"], 16), int(device["scratch_base"], 16)
-        asked = [("lds", 36, {}), ("lds", lds + 36, {}), ("scratch", 4, {"lane": 5}), ("scratch", private + 4, {"lane": 5})]
-        refused = [("global", lds + 36, {}), ("global", private, {}), ("lds", 1024, {}), ("generic", lds, {"lane": 1})]
+        asked = [("lds", 36, {}), ("lds", lds + 36, {}), ("generic", lds + 36, {"lane": 1}),
+                 ("scratch", 4, {"lane": 5}), ("scratch", private + 4, {"lane": 5}), ("generic", private + 4, {"lane": 5})]
+        refused = [("global", lds + 36, {}), ("global", private, {}), ("lds", 1024, {}), ("generic", lds + 1024, {"lane": 1}),
+                   ("generic", lds, {}), ("generic", private, {"lane": 64}), ("generic", 3 << 62, {"lane": 1}),
+                   ("generic", private, {"lane": 5, "size": 65537})]
 
         def answers(rpc, session):
             def params(space, address, more):
@@ -279,7 +282,12 @@ def test_a_core_answers_for_every_memory_as_the_process_did(gfx, tmp_path):
                 [str(rpc.error("memory.read", **params(*a))) for a in refused]
 
         live = answers(s.rpc, s.session)
-        assert live[0] == live[1] and live[2] == live[3], live
+        assert live[0] == live[1] == live[2] and live[3] == live[4] == live[5] != live[0], live
+        outside, _, _, nowhere, large = live[-5:]
+        assert "outside" in outside and "in no aperture" in nowhere and "65536" in large, live
+        shown = [s.ctl("memory", s.app.pid, hex(private + 4), "8", *what, "--wave=0:0:0", "--lane=5", LONG_STOP, "-j").stdout
+                 for what in (("--space=generic",), ("--space=scratch",))]
+        assert shown[0] == shown[1] and live[5] in shown[0], shown
         core = tmp_path / "core"
         run = s.ctl("dump", s.app.pid, LONG_STOP, "--full", "-o", core)
         assert run.returncode in (0, 8), run.stderr  # there is no code object
