@@ -25,6 +25,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 DATA = HERE.parent / "data/cudacore"
 CODE, VARIABLES, BANK = 0x7f1000001000, 0x7f1100000000, 0x7f2000000000
+SHARED_WINDOW, LOCAL_WINDOW = 0x7e0000000000, 0x7d0000000000  # of generic addresses, in the simulator
 FAULT, CALL_RETURN, OTHER = 0x300, 0x650, 0xe0  # offsets of the instructions that lanes stand at
 FAULT_LINE, CALL_LINE, OTHER_LINE = 10, 20, 18  # and their lines in plant.cu
 DEFAULT, R346, R400, R615 = 0, 1, 2, 11         # enum cudacore_layout
@@ -326,7 +327,9 @@ class LiveCore:
         s.control("register 0 1 2 3 1 0x10")
         s.control("memory shared 0 1 2 0 hex=" + bytes(range(64)).hex())
         s.control("memory local 0 1 2 3 0 hex=" + "a1a2a3a4" * 64)
-        s.control(f"memory const 0 {BANK:#x} hex=" + bytes(range(256)).hex() * 3)
+        bank = bytearray(range(256)) * 3
+        bank[0x18:0x28] = struct.pack("<QQ", SHARED_WINDOW, LOCAL_WINDOW)  # where compiled code finds them
+        s.control(f"memory const 0 {BANK:#x} hex={bank.hex()}")
         s.control(f"memory global {VARIABLES:#x} managed=1 hex=" + bytes(range(32)).hex())
         self.waves = s.rpc.call("gpu.snapshot", session=s.attach(), waves=True, max_stop_ms=STOP_MS)["waves"]
         run = s.ctl("dump", s.app.pid, LONG_STOP, "-o", self.path, *options)
@@ -388,8 +391,10 @@ def test_live_process():
             core = LiveCore(s)
             compare_live(debugger, core)
             answers = debugger.ask(core, "p/x *(@local int*)0x10", "p *(@global int*)" + hex(VARIABLES),
-                                   f"p *(@global int*){BANK + 4:#x}")[1:]
+                                   f"p *(@global int*){BANK + 4:#x}", f"p/x *(@generic int*){LOCAL_WINDOW + 0x10:#x}",
+                                   f"p/x *(@generic int*){SHARED_WINDOW + 8:#x}")[1:]
             assert "0xa4a3a2a1" in answers[0] and f"= {0x07060504}" in answers[2], answers
+            assert "0xa4a3a2a1" in answers[3] and "0xb0a0908" in answers[4], answers
             assert "= " not in answers[1], "a light core has no global memory"
 
 

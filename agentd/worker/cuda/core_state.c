@@ -15,6 +15,12 @@
 #define SPACE_STEP (16u << 10)
 #define SPACE_UNIT 16u
 #define STACK_POINTER 1u /* of the calling convention since sm_20 */
+/* Offsets in constant bank 0 where code of sm_75 to sm_89 finds the windows; of sm_90 only the local one. */
+#define SHARED_WINDOW 0x18u
+#define LOCAL_WINDOW  0x20u
+/* Most bytes that are compared there, and how often it is tried: each takes two calls while devices stand still. */
+#define WINDOW_LOOK 64u
+#define WINDOWS_MAX 16u
 /* CUDBGGridStatus */
 #define GRID_ACTIVE   2u
 #define GRID_SLEEPING 3u
@@ -485,20 +491,80 @@ static struct cuda_core_end *end_of(struct cuda_core_end *end, uint32_t dev, uin
 	return end;
 }
 
+/* ------------------------------------------------------------------ windows ------------------ */
+
+/* What bank 0 of a grid has at an offset; 0: nothing. */
+static uint64_t bank_word(const struct cudacore *c, const struct cudacore_grid *g, uint32_t offset)
+{
+	uint64_t word = 0;
+
+	for (uint32_t i = g->banks.first; i < g->banks.first + g->banks.n; i++)
+		for (uint32_t j = 0; c->banks[i].id == 0 && j < c->n_memory; j++) {
+			const struct cudacore_memory *m = &c->memory[j];
+
+			if (m->address == c->banks[i].address && m->blob.data && m->blob.size >= offset + sizeof(word))
+				memcpy(&word, (const uint8_t *)m->blob.data + offset, sizeof(word));
+		}
+	return word;
+}
+
+/*
+ * Does the driver show @p own at that generic address, and is that none of global memory?  While another device
+ * runs it does not tell the latter, and bytes that are all alike would prove nothing.
+ */
+static bool is_seen_at(struct cuda_core *k, const struct cudbgshim_place *at, uint64_t address,
+		       const struct corefile_blob *own)
+{
+	const uint8_t *wanted = own->data;
+	uint8_t bytes[WINDOW_LOOK];
+	uint32_t n = own->size < sizeof(bytes) ? (uint32_t)own->size : (uint32_t)sizeof(bytes);
+	int r;
+
+	if (!read_space(k, CUDBGSHIM_SPACE_GENERIC, at, address, bytes, n) || memcmp(bytes, wanted, n) != 0)
+		return false;
+	r = cudbgshim_read_memory(k->c->shim, CUDBGSHIM_SPACE_GLOBAL, at, address, bytes, n);
+	return r == -EBUSY ? memcmp(wanted, wanted + 1, n - 1) != 0 : r < 0;
+}
+
+/*
+ * No call says at which generic addresses shared and local memory are.  Compiled code finds them in constant
+ * bank 0 (docs/reference/core-files.md), and what is there is tried before it is believed.
+ * @param address  Of @p own in its space.
+ */
+static void find_window(struct cuda_core *k, const struct cudbgshim_place *at, uint64_t grid, bool shared,
+			uint64_t address, const struct corefile_blob *own)
+{
+	const struct cudacore_grid *g = &k->core.grids[find_grid(k, at, grid)];
+
+	for (uint32_t i = 0; i < k->core.n[CUDACORE_CONTEXTS] && own->size; i++) {
+		struct cudacore_context *x = &k->core.contexts[i];
+		uint64_t *window = shared ? &x->shared_window : &x->local_window, base;
+
+		if (x->id != g->context_id || x->device_row != at->dev || *window || k->windows_tried == WINDOWS_MAX)
+			continue;
+		base = bank_word(&k->core, g, shared ? SHARED_WINDOW : LOCAL_WINDOW);
+		k->windows_tried += !!base;
+		if (base && is_seen_at(k, at, base + address, own))
+			*window = base;
+	}
+}
+
+/* ------------------------------------------------------------------ contents ----------------- */
+
 /* What lies between the stack pointer and the end. */
 static void fill_local(struct cuda_core *k, const struct cudbgshim_place *at,
 		       struct cudacore_lane *l)
 {
+	uint64_t grid = k->core.blocks[k->core.warps[l->warp].block].grid_id;
 	uint32_t pointer = 0;
 
 	if (l->registers.size >= (STACK_POINTER + 1) * sizeof(pointer))
 		memcpy(&pointer, (const uint32_t *)l->registers.data + STACK_POINTER,
 		       sizeof(pointer));
 	pointer &= ~(SPACE_UNIT - 1);
-	l->local = read_to_end(k, CUDBGSHIM_SPACE_LOCAL, at, pointer,
-			       end_of(&k->local_end, at->dev,
-				      k->core.blocks[k->core.warps[l->warp].block].grid_id));
+	l->local = read_to_end(k, CUDBGSHIM_SPACE_LOCAL, at, pointer, end_of(&k->local_end, at->dev, grid));
 	l->local_address = pointer;
+	find_window(k, at, grid, false, pointer, &l->local);
 }
 
 static int fill_lane(struct cuda_core *k, const struct cudbgshim_place *at, uint32_t lane,
@@ -569,6 +635,8 @@ static int fill_registers(struct cuda_core *k, uint32_t warp, bool faults, struc
 	w->n_registers = resources.n_registers;
 	w->shared_bytes = resources.shared_size;
 	fill_shared(k, &at, resources.shared_size, b);
+	at.lane = w->lanes.n ? k->core.lanes[w->lanes.first].number : 0;
+	find_window(k, &at, b->grid_id, true, 0, &b->shared);
 	fill_uniform(k, &at, w);
 	for (uint32_t i = w->lanes.first; i < end; i++) {
 		uint32_t n;

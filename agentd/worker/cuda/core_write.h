@@ -40,6 +40,7 @@ struct cuda_core {
 	uint32_t unread;   /**< Warps without registers. */
 	uint32_t cut;	   /**< Warps without some of their registers. */
 	uint32_t no_image;
+	uint32_t windows_tried; /**< Times that a window of generic addresses was looked for. */
 	uint64_t read;	   /**< Devices whose state of this stop is at hand, one bit each. */
 	uint64_t no_state; /**< Devices whose warps are not in it, one bit each. */
 	struct cuda_core_end shared_end, local_end; /**< For the grid that was asked for last. */

@@ -16,6 +16,8 @@ from unittest import SkipTest
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
+import pytest
+
 from corereader import CoreRpc
 from dumps import BUDGET, FAILURE, PARTIAL, begin, dump, fetch, read_begun, scene, start_dump
 from harness import BIN, CudaScene, children, status, wait_until
@@ -49,6 +51,8 @@ def sections(data):
 
 
 GLOBAL, LOCAL, SHARED, REGISTERS, IMAGE, LANES, WARPS = 2, 3, 4, 5, 7, 15, 14
+# Of generic addresses, in the simulator.
+SHARED_WINDOW, LOCAL_WINDOW = 0x7e0000000000, 0x7d0000000000
 
 
 def test_cuda_has_no_unified_core():
@@ -191,7 +195,8 @@ def test_a_core_answers_for_every_memory_as_the_process_did(tmp_path):
         s.control("memory global 0x7f1000000000 managed=1 hex=" + bytes(range(32)).hex())
         s.control("memory shared 0 1 2 0 hex=" + bytes(range(64)).hex())
         s.control("memory local 0 1 2 7 0 hex=" + bytes(range(256)).hex())
-        bank = bytes(range(256)) * 2
+        bank = bytearray(range(256)) * 2
+        bank[0x18:0x28] = struct.pack("<QQ", SHARED_WINDOW, LOCAL_WINDOW)  # where compiled code finds them
         s.control("memory param 0 1 2 0x160 hex=" + bank[0x160:].hex())  # where the kernel sees it
         s.control("memory const 0 0x7f3000000000 hex=" + bank.hex())
         s.session = s.attach()
@@ -200,23 +205,60 @@ def test_a_core_answers_for_every_memory_as_the_process_did(tmp_path):
         asked = [{"address": "0x2", "space": "lds"}, {"address": "0x12", "space": "scratch", "lane": 7},
                  {"address": "0x1", "space": "constant"}, {"address": "0x160", "space": "param"},
                  {"address": "0x7f3000000001", "space": "generic", "lane": 7},
-                 {"address": "0x7f1000000004", "space": "generic", "lane": 7}, {"address": pc, "space": "code"}]
+                 {"address": "0x7f1000000004", "space": "generic", "lane": 7}, {"address": pc, "space": "code"},
+                 {"address": hex(SHARED_WINDOW + 2), "space": "generic", "lane": 7},
+                 {"address": hex(LOCAL_WINDOW + 0x12), "space": "generic", "lane": 7}]
 
         def answers(rpc, session):
             return [rpc.call("memory.read", session=session, wave=wave, size=4, **ask)["data"] for ask in asked]
 
         live = answers(s.rpc, s.session)
+        assert live[:2] == live[-2:], live
         core = tmp_path / "core"
         core.write_bytes(read_begun(s, begin(s, full=True)))
         with CoreRpc(core) as rpc:
             assert answers(rpc, "core") == live
             error = rpc.error("memory.read", session="core", wave=wave, size=4, space="constant", bank=7, address="0x0")
             assert error.name == "failed" and error.message.endswith(": of that bank of the kernel, the core has less"), error
-            # The debugger API does not say where the windows are, so this core cannot.
-            error = rpc.error("memory.read", session="core", wave=wave, size=4, space="generic", lane=7, address="0x7e0000000002")
-            assert error.message.endswith("at which generic addresses shared and local memory are"), error
         run = s.ctl("memory", "--core", core, "0x1", "3", "--space=constant", "--wave=0:1:2", "--json")
         assert base64.b64decode(json.loads(run.stdout)["data"]).hex() == "010203", run
+        cuda_runs_on(s)
+
+
+def test_windows_are_found_beside_a_device_that_runs(tmp_path):
+    """Then the driver does not tell what is global memory: what lies there must be more than zeros."""
+    for filled in (True, False):
+        with cuda_scene() as s:
+            s.control("raise 0 1 2 14 lanes=0x80")
+            s.control("memory shared 0 1 2 0 hex=" + (bytes(range(64)) if filled else bytes(64)).hex())
+            s.control("memory const 0 0x7f3000000000 hex=" + (bytes(0x18) + struct.pack("<QQ", SHARED_WINDOW, 0)).hex())
+            s.session = s.attach()
+            (tmp_path / "core").write_bytes(read_begun(s, begin(s, full=True)))
+            with CoreRpc(tmp_path / "core") as rpc:
+                ask = {"session": "core", "wave": {"queue_id": 0, "unit": 1, "index": 2}, "size": 4, "space": "generic",
+                       "lane": 7, "address": hex(SHARED_WINDOW + 2)}
+                told = rpc.call("memory.read", **ask)["data"] if filled else rpc.error("memory.read", **ask).message
+                assert told.endswith("AgMEBQ==" if filled else "shared and local memory are"), told
+
+
+@pytest.mark.parametrize("windows", [(0, 0), (LOCAL_WINDOW, SHARED_WINDOW), (0x7f1000000000, 0x7f1000000000 - 0x10)])
+def test_windows_that_the_driver_does_not_confirm_are_none(tmp_path, windows):
+    """Nothing, each other's, and global memory that has the same bytes."""
+    with cuda_scene(sim="devices 1 sms=3 warps=8") as s:
+        s.control("raise 0 1 2 14 lanes=0x80")
+        s.control("register 0 1 2 7 1 0x10")
+        s.control("memory global 0x7f1000000000 hex=" + bytes(range(1, 65)).hex())
+        s.control("memory shared 0 1 2 0 hex=" + bytes(range(1, 65)).hex())
+        s.control("memory local 0 1 2 7 0x10 hex=" + bytes(range(1, 65)).hex())
+        s.control("memory const 0 0x7f3000000000 hex=" + (bytes(0x18) + struct.pack("<QQ", *windows)).hex())
+        s.session = s.attach()
+        core = tmp_path / "core"
+        core.write_bytes(read_begun(s, begin(s, full=True)))
+        with CoreRpc(core) as rpc:
+            for address in (SHARED_WINDOW + 2, LOCAL_WINDOW + 0x12):
+                error = rpc.error("memory.read", session="core", wave={"queue_id": 0, "unit": 1, "index": 2}, size=4,
+                                  space="generic", lane=7, address=hex(address))
+                assert error.message.endswith("at which generic addresses shared and local memory are"), error
         cuda_runs_on(s)
 
 
