@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Variables of code that clang makes for AMD GPUs, by the product and by a second reader.
 
-Random kernels in OpenCL C and HIP, at several levels of optimisation and for several GPUs.  With GPU_AGENT_VALUES=N, N kernels
-instead of some.
+Random kernels in OpenCL C and HIP, at several levels of optimisation and for several GPUs.  With GPU_AGENT_VALUES=N, N seeds
+instead of some, from GPU_AGENT_VALUES_FIRST on.
 """
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ import dwarftext
 import kernels
 
 COUNT = int(os.environ.get("GPU_AGENT_VALUES", "12"))
+FIRST = int(os.environ.get("GPU_AGENT_VALUES_FIRST", "0"))
 
 OLD = (("gfx90a", 90010, 64, True, ()), ("gfx1030", 100300, 32, True, ()),
        ("gfx1030", 100300, 64, True, ("-mwavefrontsize64",)), ("gfx906", 90006, 64, True, ()))
@@ -82,7 +83,7 @@ def compare_all(path, file, gpu, counts):
 def check(compiler, levels, count):
     counts = collections.Counter()
     with tempfile.TemporaryDirectory() as directory:
-        for seed in range(count):
+        for seed in range(FIRST, FIRST + count):
             gpu = compiler.gpus[seed % len(compiler.gpus)]
             for language in ("cl", "hip"):
                 level = levels[seed // len(compiler.gpus) % len(levels)]

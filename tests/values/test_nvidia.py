@@ -3,7 +3,8 @@
 """Variables of CUDA code, by the product and by cuda-gdb 12.4, out of the same core files.
 
 Random kernels are compiled with nvcc -G and assembled with ptxas 12.4.  cuda_values.c plants cores: random registers and
-memory, an address for each lane, and for some a caller.  With GPU_AGENT_VALUES=N, N kernels instead of some.
+memory, an address for each lane, and for some a caller.  With GPU_AGENT_VALUES=N, N kernels instead of some, from the seed
+GPU_AGENT_VALUES_FIRST on.
 """
 from __future__ import annotations
 
@@ -32,6 +33,7 @@ import dwarftext
 import kernels
 
 COUNT = int(os.environ.get("GPU_AGENT_VALUES", "6"))
+FIRST = int(os.environ.get("GPU_AGENT_VALUES_FIRST", "0"))
 LANES = 96
 CODE, VARIABLES, SHARED = 0x7f1000001000, 0x7f1100000000, 0x400
 PARAMETERS = {"sm_75": 0x160, "sm_80": 0x160, "sm_90": 0x210}
@@ -285,7 +287,7 @@ def compare(gdb, directory, cubin_path, arch, seed, comparison):
 def test_variables_are_those_of_the_debugger():
     toolkit, gdb, comparison = Toolkit(), Debugger("cuda-gdb"), Comparison()
     with tempfile.TemporaryDirectory() as scratch:
-        for seed in range(COUNT):
+        for seed in range(FIRST, FIRST + COUNT):
             arch = ("sm_90", "sm_80", "sm_75")[seed % 3]
             directory = pathlib.Path(scratch)
             compare(gdb, directory, toolkit.build(directory, seed, arch), arch, seed, comparison)
