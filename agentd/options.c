@@ -14,6 +14,7 @@ const struct argv_option options_table[] = {
 	{ "cuda-library", 0, ARGV_STRING, &options.cuda_library, "PATH", "CUDA driver (default libcuda.so.1)" },
 	{ "store", 0, ARGV_STRING, &options.store, "DIR", "keep records there" },
 	{ "idle-exit", 0, ARGV_STRING, &options.idle_exit, "TIME", "exit after TIME without a connection" },
+	{ "permissive", 0, ARGV_FLAG, &options.permissive, NULL, "log what NVIDIA's library may not call, and let it" },
 	{ "verbose", 'v', ARGV_FLAG, &options.verbose, NULL, "log more" },
 	{ "version", 0, ARGV_FLAG, &options.version, NULL, "print the version and exit" },
 	{ "help", 'h', ARGV_FLAG, &options.help, NULL, "print this help and exit" },

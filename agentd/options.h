@@ -15,7 +15,7 @@
 /** What the command line says; NULL: it says nothing. */
 struct options {
 	const char *socket, *config, *kfd, *kfd_sysfs, *cuda_library, *idle_exit, *store;
-	bool user, check_config, dump_config, verbose, version, help;
+	bool user, check_config, dump_config, permissive, verbose, version, help;
 };
 
 /** The options of this process, once argv_parse() has been given `options_table`. */

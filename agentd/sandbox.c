@@ -19,6 +19,8 @@
 
 /* PTRACE_GET_RSEQ_CONFIGURATION of linux/ptrace.h, which conflicts with sys/ptrace.h. */
 #define GET_RSEQ_CONFIGURATION 0x420f
+/* What becomes of a call that is not on the list. */
+#define REFUSE SCMP_ACT_ERRNO(EPERM)
 /* The type of a socket without its flags (SOCK_TYPE_MASK of the kernel's linux/net.h). */
 #define SOCKET_TYPE 0xf
 
@@ -374,14 +376,15 @@ static int allow_judge(scmp_filter_ctx ctx)
 
 /*
  * Build a filter and load it.
+ * @param otherwise  What becomes of calls that are not on the list.
  * @param begin  Adds the calls of every process of a kind.
  * @param more   Adds rules that look at arguments, or NULL.
  * @param ret_notify  Calls of connect(2) wait for whoever has this descriptor; NULL: they are as all others.
  */
-static int apply_to(int (*begin)(scmp_filter_ctx), const int *extra, size_t n_extra,
+static int apply_to(uint32_t otherwise, int (*begin)(scmp_filter_ctx), const int *extra, size_t n_extra,
 		    int (*more)(scmp_filter_ctx), int *ret_notify)
 {
-	auto_call(release) scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	auto_call(release) scmp_filter_ctx ctx = seccomp_init(otherwise);
 	int r;
 
 	if (!ctx)
@@ -394,7 +397,7 @@ static int apply_to(int (*begin)(scmp_filter_ctx), const int *extra, size_t n_ex
 		r = allow(ctx, extra, n_extra);
 	if (r == 0 && more)
 		r = more(ctx);
-	if (r == 0 && ret_notify)
+	if (r == 0 && ret_notify && otherwise != SCMP_ACT_NOTIFY)
 		r = seccomp_rule_add(ctx, SCMP_ACT_NOTIFY, SCMP_SYS(connect), 0);
 	/* The load comes last: once it has succeeded, nothing can fail any more. */
 	if (r == 0)
@@ -406,7 +409,7 @@ static int apply_to(int (*begin)(scmp_filter_ctx), const int *extra, size_t n_ex
 
 static int apply(const int *extra, size_t n_extra, int (*more)(scmp_filter_ctx))
 {
-	return apply_to(allow_common, extra, n_extra, more, NULL);
+	return apply_to(REFUSE, allow_common, extra, n_extra, more, NULL);
 }
 
 int sandbox_agent(void)
@@ -480,9 +483,10 @@ int sandbox_core(void)
 	return r < 0 ? r : apply(core_calls, ARRAY_SIZE(core_calls), allow_read_only_open);
 }
 
-int sandbox_worker_driver(bool traces, int *ret_notify)
+int sandbox_worker_driver(bool traces, bool permissive, int *ret_notify)
 {
-	return apply_to(allow_common, look_calls, ARRAY_SIZE(look_calls),
+	return apply_to(permissive && ret_notify ? SCMP_ACT_NOTIFY : REFUSE, allow_common, look_calls,
+			ARRAY_SIZE(look_calls),
 			traces ? allow_driver_that_traces : allow_driver, ret_notify);
 }
 
@@ -495,7 +499,7 @@ int sandbox_worker_driver(bool traces, int *ret_notify)
 
 int sandbox_tracer(void)
 {
-	return apply_to(TRACER_COMMON, tracer_calls, ARRAY_SIZE(tracer_calls), allow_tracer, NULL);
+	return apply_to(REFUSE, TRACER_COMMON, tracer_calls, ARRAY_SIZE(tracer_calls), allow_tracer, NULL);
 }
 
 int sandbox_connect(void)

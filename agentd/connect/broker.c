@@ -14,6 +14,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -90,6 +91,7 @@ int broker_meet_monitor(struct broker *b)
 		r = enter_network(b, fds[1]);
 	if (r == 0) {
 		b->target = m.pid;
+		b->permissive = m.permissive;
 		b->target_pidfd = TAKE_FD(fds[0]);
 	}
 	close_all(fds);
@@ -287,6 +289,46 @@ static int judge(const struct broker *b)
 	return r == -EADDRINUSE ? -EPERM : r;
 }
 
+/* ------------------------------------------------------------------ other calls --------------- */
+
+/* Requests of ptrace(2) are on the list one by one. */
+static uint64_t kind_of(const struct seccomp_data *call)
+{
+	return (uint64_t)(uint32_t)call->nr << 32 | (call->nr == SYS_ptrace ? (uint32_t)call->args[0] : 0);
+}
+
+static void log_call(struct broker *b)
+{
+	const struct seccomp_data *call = &b->request->data;
+	auto_free char *name = NULL;
+
+	for (unsigned i = 0; i < b->n_logged; i++)
+		if (b->logged[i] == kind_of(call))
+			return;
+	if (b->n_logged == BROKER_LOGGED_MAX)
+		return;
+	b->logged[b->n_logged++] = kind_of(call);
+	name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, call->nr);
+	log_warning("process %d: its worker is permissive, and made a call that is not on its list: %s (%d) with 0x%llx, 0x%llx, 0x%llx",
+		    (int)b->target, name ? name : "?", call->nr, (unsigned long long)call->args[0],
+		    (unsigned long long)call->args[1], (unsigned long long)call->args[2]);
+}
+
+/* ------------------------------------------------------------------ all calls ----------------- */
+
+static void decide(struct broker *b)
+{
+	*b->answer = (struct seccomp_notif_resp){ .id = b->request->id };
+	if (b->request->data.nr == SYS_connect) {
+		b->answer->error = judge(b);
+	} else if (b->permissive) {
+		log_call(b);
+		b->answer->flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+	} else {
+		b->answer->error = -EPERM;
+	}
+}
+
 static void interrupt(int signal)
 {
 	(void)signal;
@@ -316,7 +358,7 @@ static int take_call(struct broker *b)
 	r = seccomp_notify_receive(b->notify_fd, b->request);
 	set_alarm(STUCK_MS, SIG_DFL);
 	if (r == 0) {
-		*b->answer = (struct seccomp_notif_resp){ .id = b->request->id, .error = judge(b) };
+		decide(b);
 		/* Nobody waits for the answer to a call that was given up. */
 		r = seccomp_notify_respond(b->notify_fd, b->answer);
 	}

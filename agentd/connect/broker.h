@@ -4,16 +4,21 @@
 
 /**
  * @file broker.h
- * Answers a worker's calls of connect(2), which the kernel lets wait for us (seccomp_unotify(2)).
+ * Answers a worker's calls of connect(2), which the kernel lets wait for us (seccomp_unotify(2)), and lets those
+ * pass that are not on the worker's list where the agent was started with --permissive.
  *
  * The worker may hold somebody else's code: nothing that it sends is believed, and what could block on
  * it blocks this process alone, which works for no other worker.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "agentd/ipc/connect.h"
+
+/** So many different calls of a permissive worker are logged. */
+#define BROKER_LOGGED_MAX 64
 
 struct broker {
 	int channel; /**< To the worker; borrowed. */
@@ -24,6 +29,9 @@ struct broker {
 	uint64_t net_dev, net_ino;
 	uint32_t label; /**< 0: none was claimed yet. */
 	unsigned claims;
+	bool permissive; /**< Calls that are not on the worker's list are logged, and made. */
+	unsigned n_logged;
+	uint64_t logged[BROKER_LOGGED_MAX];
 	struct seccomp_notif *request;
 	struct seccomp_notif_resp *answer;
 };

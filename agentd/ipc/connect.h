@@ -27,7 +27,8 @@ enum ipc_connect_type {
 	IPC_CONNECT_TARGET = 0x600 + 1,
 	/**
 	 * Worker: struct ipc_connect_plain; the descriptor on which the kernel tells of the worker's calls
-	 * of connect(2), which the worker then closes, and the worker's own memory, open for reading.
+	 * of connect(2), which the worker then closes, and the worker's own memory, open for reading.  Where
+	 * the monitor has said `permissive`, the kernel tells of other calls as well.
 	 */
 	IPC_CONNECT_WORKER,
 	IPC_CONNECT_CLAIM, /**< Worker: struct ipc_connect_claim, the label; answered. */
@@ -40,6 +41,8 @@ enum ipc_connect_type {
 struct ipc_connect_target {
 	uint32_t type;
 	int32_t pid;
+	/** 1: the kernel tells also of calls that are not on the worker's list; they are logged and made. */
+	uint32_t permissive;
 };
 
 struct ipc_connect_plain {

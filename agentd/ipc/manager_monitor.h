@@ -43,7 +43,7 @@ struct monitor_config {
 	struct config config;
 	uid_t front_uid; /**< The store, and whoever closes what strangers sent, run as that user. */
 	gid_t front_gid;
-	uint32_t user_mode, verbose; /**< 1: so the command line says.  They do not change. */
+	uint32_t user_mode, permissive, verbose; /**< 1: so the command line says.  They do not change. */
 };
 
 #define MONITOR_OTHERS 4

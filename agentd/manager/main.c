@@ -478,6 +478,8 @@ static int run(struct manager *s, char **argv)
 	if (!landlock_version())
 		log_info("this kernel has no Landlock: the store, adapters and readers of core files may open what "
 			 "their users may");
+	if (options.permissive)
+		log_warning("--permissive: what NVIDIA's library is not expected to call is logged, and not refused");
 	undo_record_place(s->config.socket, s->records, sizeof(s->records));
 	s->closers = (struct closers){ .gate_fd = -1, .uid = s->ids.front_uid, .gid = s->ids.front_gid };
 	r = start_processes(s);

@@ -89,7 +89,7 @@ static void tell_settings(struct manager *s)
 {
 	const struct monitor_config m = { .config = s->config, .front_uid = s->ids.front_uid,
 					  .front_gid = s->ids.front_gid, .user_mode = options.user,
-					  .verbose = options.verbose };
+					  .permissive = options.permissive, .verbose = options.verbose };
 
 	manager_tell_monitor(s, MONITOR_CONFIG, 0, &m, sizeof(m));
 }

@@ -85,9 +85,11 @@ static int fork_broker(struct workers *w, const struct worker *worker, int *ret)
 /* ------------------------------------------------------------------ both ---------------------- */
 
 /* The worker gets the connection after this, and can say nothing else about the target. */
-static int introduce(const struct worker *worker, int broker)
+static int introduce(const struct workers *w, const struct worker *worker, int broker)
 {
-	const struct ipc_connect_target m = { .type = IPC_CONNECT_TARGET, .pid = worker->target };
+	const struct ipc_connect_target m = { .type = IPC_CONNECT_TARGET,
+					      .pid = worker->target,
+					      .permissive = w->setup.permissive };
 	auto_lower bool raised = privileges_raise();
 	char path[40];
 	auto_close int net = -1;
@@ -111,7 +113,7 @@ int brokers_start(struct workers *w, struct worker *worker, int reply)
 	if (r == -ENOENT)
 		r = fork_broker(w, worker, &broker);
 	if (r == 0)
-		r = introduce(worker, broker);
+		r = introduce(w, worker, broker);
 	if (r == 0)
 		r = (int)fd_send_now(reply, "", 1, &broker, 1);
 	if (r < 0)

@@ -220,8 +220,8 @@ static void connect_modules(struct monitor *s)
 	const struct workers_setup setup = { .config = &c->config, .programs = &s->programs,
 					     .records = s->records,
 					     .store_uid = c->front_uid, .store_gid = c->front_gid,
-					     .user_mode = c->user_mode, .verbose = c->verbose,
-					     .ask = requests_take, .on_owed = left_owed,
+					     .user_mode = c->user_mode, .permissive = c->permissive,
+					     .verbose = c->verbose, .ask = requests_take, .on_owed = left_owed,
 					     .on_replaced = were_replaced, .ctx = s };
 
 	undo_record_place(c->config.socket, s->records, sizeof(s->records));

@@ -66,6 +66,7 @@ struct workers_setup {
 	uid_t store_uid; /**< The store runs as this user. */
 	gid_t store_gid;
 	bool user_mode, verbose;
+	bool permissive; /**< NVIDIA's library may make calls that are not on its list; they are logged. */
 	/**
 	 * A child asks for something.
 	 * @param take_fd  -1: nothing came along; what is left in it is closed.

@@ -2,18 +2,22 @@
 """What nobody knows of the real driver, measured; and times beside cuda-gdb's."""
 import json
 import os
+import re
 import select
 import statistics
 import subprocess
 import time
 
-from harness import BIN, wait_until
+from harness import BIN, RpcError, wait_until
 
 import rows_look
+from agent import Agent
 from engine import Skipped, end_group
 from facts import find_nvcc
 
 ROUNDS = 10
+# What agentd/connect/broker.c logs.
+UNLISTED = re.compile(r"not on its list: (\S+) \(\d+\) with (.*)")
 
 
 def command(b, p, words):
@@ -201,9 +205,35 @@ def system_calls(b, p):
     return f"{len(calls)} system calls, {sum(calls.values())} times; see the section of the log"
 
 
+def unlisted_calls(b, p):
+    """One session of a daemon that makes and logs what its worker's filter would refuse to the vendor's library."""
+    agent = Agent(b.engine, b.lab, ["--permissive"])
+    failure = ""
+    try:
+        rpc = agent.rpc()
+        try:
+            session = rpc.call("session.attach", pid=p.pid)["session"]
+            rpc.call("gpu.snapshot", session=session)
+            rpc.call("session.detach", session=session)
+        except RpcError as error:
+            failure = str(error)
+        finally:
+            rpc.close()
+    finally:
+        agent.stop()
+        b.engine.trace("log of the permissive daemon", agent.log())
+    calls = UNLISTED.findall(agent.log())
+    b.engine.fact("system calls that are not on the worker's list", "; ".join(f"{name} with {values}" for name, values in calls) or "none")
+    assert not calls, f"not on the worker's list: {', '.join(dict(calls))}{'; and ' * bool(failure)}{failure}"
+    assert not failure, failure
+    rows_look.check_runs(p)
+    return "a session makes no others than those on the worker's list"
+
+
 def first(b):
-    """One whole session, before anything of ours but the library has a part in it."""
-    with_program(b, [("measure: a whole session", whole_session), ("measure: its system calls", system_calls)])
+    """One whole session, before anything of ours but the library has a part in it; and with the sandbox, as a warning."""
+    with_program(b, [("measure: a whole session", whole_session), ("measure: its system calls", system_calls),
+                     ("system calls that are not listed", unlisted_calls)])
 
 
 def with_program(b, rows):

@@ -258,6 +258,22 @@ def test_system_calls_of_a_session_are_told(here, program):
         assert words in text, (words, text)
 
 
+def test_a_call_that_the_sandbox_would_refuse_is_named(here, program):
+    """The engine makes a device file, as the vendor's does; the daemon that is not permissive refuses it that."""
+    p, conf = program("spin"), here.lab.scene.libraries / "cudasim.conf"
+    passes(here, rows_measure.unlisted_calls, p)
+    before, made = conf.read_text(), here.directory / "nvidiactl"
+    try:
+        conf.write_text(f"{before}mknod {made}\n")
+        fails(here, rows_measure.unlisted_calls, p, "not on the worker's list: mknod")
+        assert here.engine.facts["system calls that are not on the worker's list"].startswith("mknod")
+        made.unlink(missing_ok=True)
+        passes(here, rows_look.attached, p)
+        assert not made.exists()
+    finally:
+        conf.write_text(before)
+
+
 def test_a_row_that_ruins_its_program_is_the_only_one_to_fail(here):
     def ruin(_b, p):
         os.kill(p.pid, signal.SIGKILL)

@@ -78,11 +78,11 @@ bool cuda_needs_tracer(const struct worker_options *o, const struct access_targe
 	return o->privileged && (yama_ptrace_scope() > 0 || !facts->dumpable || facts->permitted);
 }
 
-int cuda_confine(const struct access_target *facts, bool traces, int *ret_notify)
+int cuda_confine(const struct access_target *facts, bool traces, bool permissive, int *ret_notify)
 {
 	int r = privileges_become(facts->uids[0], facts->gids[0]);
 
-	return r < 0 ? r : sandbox_worker_driver(traces, ret_notify);
+	return r < 0 ? r : sandbox_worker_driver(traces, permissive, ret_notify);
 }
 
 /* What the process wrote itself is parsed later, without rights. */
@@ -123,7 +123,7 @@ static int settle_in(struct target_cuda *c, int *ret_environ_fd, int *ret_refuse
 			return cannot_begin(c, r, "start tracer", err);
 	}
 	cuda_connect_open(&c->connect, o->deadline_ns);
-	r = cuda_confine(&c->t.facts, !needs_tracer, &notify);
+	r = cuda_confine(&c->t.facts, !needs_tracer, o->permissive, &notify);
 	if (r < 0)
 		return cannot_begin(c, r, "drop privileges", err);
 	cuda_connect_hand_over(&c->connect, notify);

@@ -132,7 +132,7 @@ void cuda_events_arm(struct target_cuda *c);
  * @param ret_notify  as is this.
  * @return 0 or -errno.
  */
-int cuda_confine(const struct access_target *facts, bool traces, int *ret_notify);
+int cuda_confine(const struct access_target *facts, bool traces, bool permissive, int *ret_notify);
 /** Does it take a tracer (tracer.h) to call functions in the target? */
 bool cuda_needs_tracer(const struct worker_options *o, const struct access_target *facts);
 /**

@@ -26,7 +26,7 @@ static int settle_in(const struct worker_options *o, const struct access_target 
 				      cuda_tracer_start(facts, start, proc_fd, IPC_FD_TARGET, tracer);
 	}
 	if (r == 0)
-		r = cuda_confine(facts, !needs_tracer, NULL);
+		r = cuda_confine(facts, !needs_tracer, false, NULL);
 	if (r == 0 && !needs_tracer)
 		*ret_mem_fd = cuda_open_memory(proc_fd);
 	return r < 0 ? r : *ret_mem_fd < 0 ? *ret_mem_fd : 0;

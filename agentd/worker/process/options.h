@@ -27,6 +27,7 @@ struct worker_options {
 	const char *kfd_device;
 	const char *kfd_sysfs;
 	const char *cuda_library; /**< NVIDIA's libcuda, for dlopen(). */
+	bool permissive; /**< NVIDIA's library may make calls that are not on its list. */
 	bool verbose;
 	bool privileged; /**< The worker started with the right to trace other users' processes. */
 };

@@ -394,6 +394,19 @@ def test_worker_does_not_have_the_environment_of_a_shell():
             assert found["LD_LIBRARY_PATH"] == str(s.libraries), found
 
 
+def test_a_permissive_agent_names_what_the_library_may_not_call():
+    """Started so; every other agent refuses it in silence, as the next test sees."""
+    need_root()
+    with scene(start_agent=False) as s:
+        s.start_agentd("--permissive")
+        with open(s.libraries / "cudasim.conf", "a", encoding="ascii") as f:
+            f.write(f"mknod {s.directory / 'nvidiactl'}\n")
+        assert s.ctl("snapshot", s.app.pid).returncode == 0
+        log = s.agentd.err()
+        assert "not refused" in log and re.search(r"not on its list: mknod(at)? \(\d+\) with", log), log
+        assert_untouched(s)
+
+
 def test_driver_makes_no_device_file():
     """On a machine without the kernel module, initialize() as root would make /dev/nvidiactl and leave it there."""
     need_root()

@@ -9,7 +9,8 @@
  *                                what comes of it when: held (another process has the name before it
  *                                is claimed), squatted (and listens there after that), claims (too
  *                                many are made), dead (the broker is killed), stuck (the name lies in
- *                                a page of the file FILE, which never comes)
+ *                                a page of the file FILE, which never comes), permissive (the agent
+ *                                was started so)
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,6 +23,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -38,6 +40,7 @@
 
 static uint32_t label;
 static pid_t broker_pid;
+static bool permissive;
 
 static _Noreturn void die(const char *what)
 {
@@ -279,6 +282,11 @@ static void try_all(int bound, int listening)
 	say("cut", try_connect(&cut));
 	say("padded", try_connect(&padded));
 	say("unmapped", try_unmapped_address());
+	/* Not on the list; on the list with another request; what no process of the agent may. */
+	say("getsid", syscall(SYS_getsid, 0) < 0 ? errno : 0);
+	say("getsid_again", syscall(SYS_getsid, 0) < 0 ? errno : 0);
+	say("ptrace", syscall(SYS_ptrace, PTRACE_PEEKDATA, getpid(), 0, 0) < 0 ? errno : 0);
+	say("unshare", syscall(SYS_unshare, 0) < 0 ? errno : 0);
 	say("inet", try_socket(AF_INET, SOCK_STREAM));
 	say("inet6", try_socket(AF_INET6, SOCK_DGRAM));
 	say("netlink", try_socket(AF_NETLINK, SOCK_RAW));
@@ -295,7 +303,7 @@ static void try_all(int bound, int listening)
 /* As the monitor (agentd/monitor/brokers.c); of our user, so that we may kill it.  @return the worker's end. */
 static int start_broker(const char *program, pid_t target)
 {
-	const struct ipc_connect_target m = { .type = IPC_CONNECT_TARGET, .pid = target };
+	const struct ipc_connect_target m = { .type = IPC_CONNECT_TARGET, .pid = target, .permissive = permissive };
 	int pair[2], pidfd = (int)syscall(SYS_pidfd_open, target, 0);
 
 	if (pidfd < 0 || fd_socketpair(0, pair) < 0)
@@ -343,7 +351,7 @@ static void enter_sandbox(int broker)
 	const struct ipc_connect_plain m = { .type = IPC_CONNECT_WORKER };
 	int notify, memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
 
-	if (memory < 0 || privileges_become(USER, USER) < 0 || sandbox_worker_driver(true, &notify) < 0)
+	if (memory < 0 || privileges_become(USER, USER) < 0 || sandbox_worker_driver(true, permissive, &notify) < 0)
 		die("sandbox");
 	if (fd_send(broker, &m, sizeof(m), (const int[]){ notify, memory }, 2) < 0)
 		die("send");
@@ -369,9 +377,14 @@ static void try_many_claims(int broker)
 
 static int play(const char *program, const char *what, pid_t target, int bound, int listening)
 {
-	int broker = start_broker(program, target);
+	int broker;
 	bool held = strcmp(what, "held") == 0, squatted = strcmp(what, "squatted") == 0;
 
+	permissive = strcmp(what, "permissive") == 0;
+	/* As all that the monitor starts. */
+	if (sandbox_agent() < 0)
+		die("sandbox");
+	broker = start_broker(program, target);
 	if (held)
 		start_listener(listen_as_squatter);
 	enter_sandbox(broker);

@@ -69,7 +69,7 @@ static int store(void)
 /* Nobody answers for it. */
 static int driver_that(bool traces)
 {
-	int notify, r = sandbox_worker_driver(traces, &notify);
+	int notify, r = sandbox_worker_driver(traces, false, &notify);
 
 	if (r == 0)
 		close(notify);
@@ -89,7 +89,7 @@ static int driver_traced(void)
 /* Which puts a target right, and connects to nobody. */
 static int driver_rescue(void)
 {
-	return sandbox_worker_driver(true, NULL);
+	return sandbox_worker_driver(true, false, NULL);
 }
 
 static const struct {

@@ -3,6 +3,7 @@
 """Whom a CUDA worker that runs somebody else's code can connect to: the debug engine in its target, and nobody else."""
 import errno
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from harness import BIN, PATIENCE, children, need_root, status, wait_until
 
 PROBE, BROKER = BIN.parent / "tests/connect_probe", BIN / "gpu-agent-connect"
 OTHERS = {"bus", "manager", "path", "abstract", "other_label", "suffix", "other_session", "cut", "padded"}
+UNLISTED = {"getsid", "getsid_again", "ptrace", "unshare"}
 NETWORK = {"inet", "inet6", "netlink", "packet"}
 
 
@@ -36,10 +38,23 @@ def test_what_is_tried_succeeds_where_nothing_forbids_it():
 def test_a_fallen_worker_reaches_its_engine_and_nobody_else():
     rows, log = answers(BROKER)
     got = dict(rows)
-    assert len(rows) == 20 + 1 and got["claim"] == got["engine"] == got["engine_again"] == 0, rows
+    assert len(rows) == 24 + 1 and got["claim"] == got["engine"] == got["engine_again"] == 0, rows
     assert {got[name] for name in OTHERS | {"bind", "listen", "accept", "accept4"}} == {errno.EPERM}, rows
     assert {got[name] for name in NETWORK} == {errno.EAFNOSUPPORT}, rows
     assert got["unmapped"] == errno.EFAULT and not log, (rows, log)
+    assert {got[name] for name in UNLISTED} == {errno.EPERM}, rows
+
+
+def test_a_permissive_worker_s_other_calls_are_made_and_logged():
+    """Each of them once.  Whom it connects to is judged as ever, and what changes the machine is refused."""
+    rows, log = answers(BROKER, "permissive")
+    got = dict(rows)
+    assert got["engine"] == got["engine_again"] == 0 and {got[name] for name in OTHERS} == {errno.EPERM}, rows
+    assert {got[name] for name in NETWORK} == {errno.EAFNOSUPPORT}, rows
+    assert (got["getsid"], got["getsid_again"], got["ptrace"], got["unshare"]) == (0, 0, errno.ESRCH, errno.EPERM), rows
+    named = re.findall(r"not on its list: (\w+) \((\d+)\)", log)
+    assert named.count(("getsid", "124")) == 1 and ("ptrace", "101") in named and "bind" in dict(named), log
+    assert not {"unshare", "connect", "socket"} & set(dict(named)), log
 
 
 def test_a_name_that_somebody_holds_cannot_be_claimed():
