@@ -19,6 +19,7 @@ class Bench:
     def __init__(self, engine, lab, simulated):
         self.engine, self.lab, self.simulated = engine, lab, simulated
         self.agent = None
+        self.options = []  # of the daemon
         self.no_session = ""  # why the last attempt to attach failed
         engine.context = lambda: self.agent.log() if self.agent else ""
 
@@ -33,8 +34,14 @@ class Bench:
     def start_agent(self):
         """A daemon that is well; a new one where the last is not."""
         if not self.agent or not self.agent.alive:
-            self.agent = Agent(self.engine, self.lab)
+            self.agent = Agent(self.engine, self.lab, self.options)
         return self.agent
+
+    def be_permissive(self):
+        """Where the sandbox keeps the driver from a session, what a session would show can still be seen."""
+        self.stop_agent()
+        self.options = ["--permissive"]
+        self.engine.fact("daemon", "started with --permissive, for its sandbox as it is does not do here")
 
     def stop_agent(self):
         if self.agent:

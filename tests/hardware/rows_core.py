@@ -3,6 +3,7 @@
 import collections
 import os
 import re
+import struct
 import time
 
 from harness import wait_until
@@ -14,6 +15,7 @@ from engine import Skipped
 from programs import planted_values
 
 MIB = 1 << 20
+CONTEXTS = 0x8000000a  # type of the section of contexts
 # Seconds until a driver that writes a core has its file.
 BEGINS = 12
 
@@ -23,6 +25,19 @@ def analyzed(b, path):
     doc = b.agent.json("analyze", path, "--waves", codes=(0, 8), seconds=60)
     assert doc["waves"], f"no warp is in it: {doc['missing']}"
     return doc
+
+
+def windows(path):
+    """Where shared and local memory lie among generic addresses, as the contexts of a core say."""
+    data = path.read_bytes()
+    if data[:4] != b"\x7fELF":
+        return "it is compressed"
+    table, count = struct.unpack_from("<Q", data, 40)[0], struct.unpack_from("<H", data, 60)[0]
+    sections = [struct.unpack_from("<IIQQQQIIQQ", data, table)]
+    sections += [struct.unpack_from("<IIQQQQIIQQ", data, table + 64 * i) for i in range(1, count or sections[0][5])]
+    rows = [struct.unpack_from("<QQ", data, row + 8) for _, kind, _, _, at, size, _, _, _, entry in sections if kind == CONTEXTS
+            for row in range(at, at + size, entry)]
+    return "; ".join(f"shared {shared:#x} local {local:#x}" for shared, local in rows)
 
 
 def ours_dumped(b, p):
@@ -39,6 +54,7 @@ def ours_dumped(b, p):
         assert file.read_bytes()[:4] == b"\x7fELF", file.read_bytes()[:16]
         rows_look.check_snapshot(analyzed(b, file), p)
         b.engine.fact(f"size of dump {option}", file.stat().st_size)
+        b.engine.fact(f"windows of generic addresses, dump {option}", windows(file))
         b.our_core = file
     tally = in_core(b, path, analyzed(b, path), 1, 32 + rows_values.LANE)
     tally.check(len(planted_values(0, 0)) - len(rows_values.BUILT_IN))
@@ -217,6 +233,7 @@ def read_fault(b, path, kind, planted):
     tally = rows_values.Tally()
     for variable, text in planted.items():
         tally.add(variable, text, found.get(variable))
+    b.engine.fact(f"windows of generic addresses, {path.name}", windows(path))
     b.engine.section(f"our reading of {path.name}", b.agent.ctl("analyze", path, codes=(0, 8)).out)
     detail = (f"{path.stat().st_size / MIB:.1f} MiB, {len(doc['waves'])} warps; {said}, block {block}, thread {thread}; "
               f"missing: {doc['missing'] or 'nothing'}; values: {tally}")

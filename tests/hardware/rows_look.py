@@ -453,7 +453,7 @@ def as_nobody(b):
     b.stop_agent()
     p = b.lab.start("spin", user=65534)
     try:
-        b.agent = Agent(b.engine, b.lab, user_mode=False)
+        b.agent = Agent(b.engine, b.lab, b.options, user_mode=False)
         doc = snapshot(b, p)
         of_gpu(doc, p)
         check_runs(p)

@@ -269,9 +269,25 @@ def test_a_call_that_the_sandbox_would_refuse_is_named(here, program):
         assert here.engine.facts["system calls that are not on the worker's list"].startswith("mknod")
         made.unlink(missing_ok=True)
         passes(here, rows_look.attached, p)
-        assert not made.exists()
+        assert not made.exists() and not here.b.options
     finally:
         conf.write_text(before)
+
+
+def test_rows_go_on_where_the_sandbox_keeps_the_driver_from_a_session(here, program, monkeypatch):
+    p, conf = program("spin"), here.lab.scene.libraries / "cudasim.conf"
+    before, look = conf.read_text(), rows_measure.whole_look
+    monkeypatch.setattr(rows_measure, "whole_look", lambda agent, p: "error 999" if agent is here.b.agent else look(agent, p))
+    try:
+        conf.write_text(f"{before}mknod {here.directory / 'nvidiactl'}\n")
+        fails(here, rows_measure.unlisted_calls, p, "a session fails for it (error 999): the rows below are of a daemon that is")
+        passes(here, rows_look.attached, p)
+        assert "not on its list: mknod" in here.b.agent.log()
+    finally:
+        conf.write_text(before)
+        here.b.stop_agent()
+        here.b.options = []
+        here.b.start_agent()
 
 
 def test_a_row_that_ruins_its_program_is_the_only_one_to_fail(here):
