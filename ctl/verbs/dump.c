@@ -419,9 +419,8 @@ static int print(struct dump *d)
 		return print_json(d);
 	if (!estimate)
 		text_put(o, "", d->path, "");
-	/* Where the time did not last for counting, devices are counted as full. */
 	if (estimate)
-		out_str(o, d->core.budget_exceeded ? "at most " : "about ");
+		out_str(o, d->core.at_most ? "at most " : "about ");
 	else
 		out_str(o, ": ");
 	text_size(o, d->core.bytes);

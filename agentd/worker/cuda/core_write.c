@@ -437,8 +437,12 @@ int cuda_core_begin(struct target *t, const struct target_waves_from *from,
 		r = undo_push(&t->undo, "forget a core", undo_core, c, 0, &k->ticket, err);
 	if (r == 0) {
 		ret->bytes = cudacore_image_size(k->image);
-		if (what->estimate)
-			ret->bytes += most_bytes(c, what->count && !k->late ? k->no_state : UINT64_MAX);
+		if (what->estimate) {
+			uint64_t full = what->count && !k->late ? k->no_state : UINT64_MAX;
+
+			ret->bytes += most_bytes(c, full);
+			ret->at_most = full;
+		}
 		ret->n_segments = count_sections(&k->core);
 		ret->n_waves = k->core.n[CUDACORE_WARPS];
 		ret->copied_bytes = what->estimate ? 0 : k->copied;

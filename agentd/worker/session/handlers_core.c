@@ -103,6 +103,8 @@ int handlers_core_begin(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 		.complete = core.n_missing == 0 && !core.budget_exceeded,
 		.missing = core.missing,
 		.n_missing = core.n_missing,
+		.has_at_most = core.at_most,
+		.at_most = core.at_most,
 	};
 	return rpc_arena_error(arena) ? agent_err_no_memory(err, NULL) : 0;
 }

@@ -126,6 +126,7 @@ struct target_core_wanted {
 /** A core that is to be fetched. */
 struct target_core {
 	uint64_t bytes;	       /**< Of the whole file. */
+	bool at_most;	       /**< Of an estimate: devices that were not counted are taken for full. */
 	uint64_t copied_bytes; /**< Of them, copied while queues stood still. */
 	size_t n_segments, n_waves;
 	uint64_t stopped_us, agent_us; /**< As in struct target_waves. */

@@ -278,13 +278,29 @@ def test_an_estimate_that_came_too_late_is_at_most():
         most = s.rpc.call("core.begin", session=s.session, estimate=True)
         s.control("delay readSharedMemory 400 count=1")
         told, calls = counted(s, max_stop_ms=200)
-        assert told["budget_exceeded"] and not told["complete"], told
+        assert told["budget_exceeded"] and not told["complete"] and told["at_most"] and most["at_most"], told
         assert any("the stop budget was used up" in m for m in told["missing"]), told
         assert told["bytes"] >= most["bytes"], (told, most)
         assert s.rpc.call("session.detach", session=s.session) == {"ended": True}
         s.control("delay readSharedMemory 400 count=1")
         run = dump(s, "--estimate", "--max-stop=200ms")
         assert run.returncode == BUDGET and run.stdout.startswith("at most "), run
+        cuda_runs_on(s)
+
+
+def test_an_estimate_without_the_state_of_a_device_is_at_most():
+    """The other one is counted; the one that could not be read is taken for full."""
+    with cuda_scene("11.8") as s:
+        s.session = s.attach()
+        told, _ = counted(s)
+        assert told["complete"] and "at_most" not in told, told
+        s.control("fail readValidWarps 10 count=64")
+        without, _ = counted(s)
+        assert not without["complete"] and not without["budget_exceeded"] and without["at_most"], without
+        assert any("its state could not be read" in m for m in without["missing"]) and without["bytes"] > told["bytes"], without
+        assert s.rpc.call("session.detach", session=s.session) == {"ended": True}
+        run = dump(s, "--estimate")
+        assert run.returncode == PARTIAL and run.stdout.startswith("at most "), run
         cuda_runs_on(s)
 
 
