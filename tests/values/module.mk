@@ -1,5 +1,5 @@
 # Values of variables: what independent readers say of the same registers and memory.
-system_tests += tests/values/test_amd.py tests/values/test_libraries.py
+system_tests += tests/values/test_amd.py tests/values/test_libraries.py tests/values/test_hostile.py
 
 test_programs += values_probe
 values_probe_src := tests/values/values_probe.c
