@@ -186,7 +186,8 @@ int register_map_find(const struct register_map *m, const char *function, uint64
 		      unsigned *ret_parts)
 {
 	const struct function *f = m ? find_function(m, function) : NULL;
-	const struct entry *list = f ? m->entries + f->first : NULL;
+	/* A map of functions without entries has none at all. */
+	const struct entry *list = f && f->n ? m->entries + f->first : NULL;
 
 	*ret_n = 0;
 	*ret_parts = 0;
