@@ -537,6 +537,8 @@ int kfd_subscribe(struct target *t, uint64_t exceptions, bool hold, struct agent
 		      err);
 	if (r < 0)
 		return r;
+	/* Others may listen when the writer leaves: between two subscriptions they would miss a fault. */
+	undo_keep(&t->undo, k->subscribe_ticket);
 	k->hold = hold;
 	if (!k->journal)
 		k->journal = kfd_journal_open();

@@ -50,6 +50,14 @@ static void remove_at(struct undo *u, size_t i)
 	u->n--;
 }
 
+void undo_keep(struct undo *u, uint32_t ticket)
+{
+	size_t i = find(u, ticket);
+
+	if (i < u->n)
+		u->entries[i].stays = true;
+}
+
 void undo_drop(struct undo *u, uint32_t ticket)
 {
 	size_t i = find(u, ticket);
@@ -99,9 +107,9 @@ int undo_run_one(struct undo *u, uint32_t ticket, struct agent_err *err)
 /* Find the newest entry after @p mark and before @p before.  @return its index; u->n: none. */
 static size_t newest_between(const struct undo *u, uint32_t mark, uint32_t before)
 {
-	for (size_t i = u->n; i-- > 0;)
-		if (u->entries[i].ticket < before)
-			return u->entries[i].ticket > mark ? i : u->n;
+	for (size_t i = u->n; i-- > 0 && u->entries[i].ticket > mark;)
+		if (u->entries[i].ticket < before && !(mark && u->entries[i].stays))
+			return i;
 	return u->n;
 }
 

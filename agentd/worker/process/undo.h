@@ -39,6 +39,7 @@ struct undo_entry {
 	undo_fn fn;
 	void *ctx;
 	uint64_t arg;
+	bool stays; /**< undo_keep() */
 };
 
 /** The stack of all changes, the newest last. */
@@ -61,6 +62,8 @@ void undo_deinit(struct undo *u);
  */
 int undo_push(struct undo *u, const char *what, undo_fn fn, void *ctx, uint64_t arg,
 	      uint32_t *ret_ticket, struct agent_err *err);
+/** Let undo_run() with a mark leave an entry alone: what it undoes is not one client's alone. */
+void undo_keep(struct undo *u, uint32_t ticket);
 /** Forget an entry without running it; unknown tickets and UNDO_NONE are ignored. */
 void undo_drop(struct undo *u, uint32_t ticket);
 /** Run one entry; forget it if it succeeds.  @return its result; 0 if there is no such entry. */
@@ -81,7 +84,7 @@ static inline uint32_t undo_mark(const struct undo *u)
 }
 /**
  * Run all entries pushed after @p mark, newest first; forget those that succeed.
- * @param mark  From undo_mark(); 0: run all.
+ * @param mark  From undo_mark(); 0: run all, also those of undo_keep().
  * @return 0 or the first error, with @p err about it.
  */
 int undo_run(struct undo *u, uint32_t mark, struct agent_err *err);

@@ -384,7 +384,7 @@ static void lease_lost(struct session *s, enum rpc_resume_reason why)
 	if (target_undo(t, t->lease_mark, &err) < 0)
 		log_error("session %u: undo after the writer left: %s: the session ends, the kernel undoes it",
 			  s->options->session, err.message);
-	/* The undo may have ended what other clients listen to. */
+	/* What the writer held back is sent on; those who only listen miss nothing. */
 	else if (s->subscribers.n)
 		subscribe_again(s);
 	session_set_lease(s, 0);

@@ -454,6 +454,22 @@ def test_people_come_and_go():
         wait_until(lambda: s.rule()["recorded"] == 1, "the watch stays")
 
 
+def test_a_fault_while_the_writer_leaves_is_recorded():
+    """What the writer had set is undone; the rule goes on listening meanwhile."""
+    with RuleScene() as s:
+        s.wait_watched()
+        session = s.attach(control=True)
+        s.rpc.call("gpu.suspend", session=session, lease_ms=60000)
+        s.control("block exceptions after")
+        s.clients.pop().close()
+        wait_until(lambda: any(c["wait"] == "block" for c in s.state()["pending"]), "it asks for its exceptions")
+        s.raise_on(s.app)
+        s.control("release exceptions")
+        s.wait_counts(exceptions=1, recorded=1)
+        wait_until(lambda: s.app_status().faults == 1, "the application has its fault")
+        assert s.target_state()["suspended_queues"] == 0
+
+
 def test_the_watch_joins_people():
     """And when people were first, the rule joins them."""
     with RuleScene("") as s:

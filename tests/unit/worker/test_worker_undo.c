@@ -56,6 +56,21 @@ static void newest_first(void)
 	undo_deinit(&u);
 }
 
+static void what_others_need_stays(void)
+{
+	struct undo u = filled("ab");
+	uint32_t mark = undo_mark(&u), ticket = push(&u, 'c');
+
+	undo_keep(&u, ticket);
+	push(&u, 'd');
+	undo_keep(&u, UNDO_NONE);
+	TEST_EQ(undo_run(&u, mark, NULL), 0);
+	TEST_STR(trace.ran, "d");
+	TEST_EQ(undo_run(&u, 0, NULL), 0);
+	TEST_STR(trace.ran, "dcba");
+	undo_deinit(&u);
+}
+
 /*
  * Two steps fail: all run, the first failure is reported with what was being undone.  All tries are
  * the first one's.  What failed is not forgotten.
@@ -136,5 +151,6 @@ static void single_entries(void)
 	undo_deinit(&u);
 }
 
-TEST_SUITE(worker_undo, TEST(newest_first), TEST(failures_do_not_stop_it), TEST(failing_once_is_no_failure),
+TEST_SUITE(worker_undo, TEST(newest_first), TEST(what_others_need_stays),
+	   TEST(failures_do_not_stop_it), TEST(failing_once_is_no_failure),
 	   TEST(mark_protects_the_session), TEST(single_entries));
