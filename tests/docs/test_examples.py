@@ -15,7 +15,7 @@ if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
 import npm
-from harness import BIN, ROOT, Scene, wait_until
+from harness import BIN, EXCEPTIONS, ROOT, Scene, wait_until
 
 EXAMPLES = ROOT / "examples"
 NOBODY = 4194304
@@ -69,15 +69,16 @@ def test_my_processes_are_those_of_the_caller():
 
 
 def test_events_are_followed_until_the_process_ends():
+    fault = "wave_memory_violation"
     with Scene() as s:
         with subprocess.Popen(["python3", str(EXAMPLES / "python/follow_events.py"), str(s.app.pid)], text=True,
                               env=environment(s.socket), stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as follower:
             try:
-                # A fault that comes before the subscription is told by it.
-                wait_until(lambda: s.target_state()["enabled"], "attached")
+                # What comes earlier the application has got from the kernel: nobody is told of it.
+                wait_until(lambda: s.target_state()["subscribed"] & 1 << EXCEPTIONS[fault] - 1, "subscribed")
                 queue = s.target_state()["queues"][0]["id"]
-                s.raise_queue(queue, "wave_memory_violation")
-                assert follower.stdout.readline().startswith("wave_memory_violation: device "), "the fault is told"
+                s.raise_queue(queue, fault)
+                assert follower.stdout.readline().startswith(f"{fault}: device "), "the fault is told"
                 s.app.popen.kill()
                 assert follower.stdout.readline().startswith("the session is over: "), "the end is told"
                 assert follower.wait(20) == 0

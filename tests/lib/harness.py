@@ -532,6 +532,7 @@ class Scene:
         devices = process["devices"]
         return {
             "enabled": process["debugged"],
+            "subscribed": int(process["enabled_mask"], 16),
             "flags": process["flags"],
             "launch_mode": max((d["launch_mode"] for d in devices), default=0),
             "override": max((int(d["override"], 16) for d in devices), default=0),
