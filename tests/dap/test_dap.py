@@ -17,7 +17,7 @@ if __name__ == "__main__":
 
 from dapclient import Adapter, Between, runs_on, scene
 from editor import script, source
-from harness import BIN, EXCEPTIONS, Scene, wait_until
+from harness import BIN, EXCEPTIONS, Scene, at_once, wait_until
 
 # Sanitizer builds report leaks and unmap shadow memory at exit; the promise is about the product.  Less than the
 # seven seconds after which front has a worker killed that does not leave.
@@ -551,11 +551,8 @@ def test_killed_adapter_releases_the_process():
         a.start(pid=s.app.pid)
         a.pause()
         assert s.target_state()["suspended_queues"] == 2
-        started = time.monotonic()
         a.popen.send_signal(signal.SIGKILL)
-        wait_until(lambda: not s.target_state()["enabled"], "released")
-        took = time.monotonic() - started
-        assert took < 1 + SLACK_S, took
+        at_once(lambda: not s.target_state()["enabled"], "released", slack=SLACK_S)
         runs_on(s)
 
 
@@ -589,13 +586,15 @@ def test_an_abandoned_editor_lets_the_gpu_run():
         a.start(pid=s.app.pid, stopIdleMs=3000)
         for _ in range(2):
             a.pause()
-            paused = time.monotonic()
+            react(a)
+            time.sleep(1)
+            reacted = time.monotonic()
             react(a)
             assert s.target_state()["suspended_queues"] == 2
             a.event("continued")
-            took = time.monotonic() - paused
+            # Had this been a sign of somebody, the time would count from it (tests/unit/dap/test_dap_alive.c).
+            assert time.monotonic() < reacted + 3
             assert s.target_state()["suspended_queues"] == 0
-            assert 2.5 < took < 3 + SLACK_S, took
             said = a.wait(lambda m: m.get("event") == "output" and "stopIdleMs" in m["body"]["output"], "a console line")
             assert "no control" in said["body"]["output"], said
             # Control is free, and comes back with the next pause.

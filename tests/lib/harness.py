@@ -83,16 +83,16 @@ def wait_until(condition: Callable[[], Value], what: str, patience: float = PATI
         time.sleep(0.005)
 
 
-def at_once(condition: Callable[[], Any], what: str) -> None:
+def at_once(condition: Callable[[], Any], what: str, begun: Optional[float] = None, slack: float = SLACK_S) -> None:
     """Within the second that is promised; not counted is what the machine takes from everybody, and so from this look."""
-    begun = last = time.monotonic()
-    taken = 0.0
+    last = time.monotonic()
+    start, taken = begun or last, 0.0
     while not condition():
         time.sleep(0.005)
         now = time.monotonic()
         taken += max(0, now - last - 0.1)
         last = now
-        assert now - begun - taken < AT_ONCE_S + SLACK_S, f"{what}: not within {now - begun:g} s, {taken:g} s of them lost"
+        assert now - start - taken < AT_ONCE_S + slack, f"{what}: not within {now - start:g} s, {taken:g} s of them lost"
 
 
 def wait_settled(measure: Callable[[], Value], what: str, still: float = 0.5) -> Value:

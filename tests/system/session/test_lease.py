@@ -15,7 +15,7 @@ import time
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
-from harness import BIN, PATIENCE, SLACK_S, RpcError, Scene, as_user, ids_of, need_root, status, wait_until
+from harness import BIN, PATIENCE, RpcError, Scene, as_user, at_once, ids_of, need_root, status, wait_until
 
 OWNER, STRANGER = 54101, 54102
 CLONE_NEWUSER, PR_SET_DUMPABLE = 0x10000000, 4
@@ -201,11 +201,8 @@ def test_root_resumes_whatever_hangs():
             worker = s.worker_pids()[0]
             if stop:
                 os.kill(worker, signal.SIGSTOP)
-            begun = time.monotonic()
             root.send("session.attach", pid=s.app.pid, force=True)
-            wait_until(lambda: stopped(s) == 0, "queues run")
-            took = time.monotonic() - begun
-            assert took <= FORCED_S, f"{took:.3f} s, worker stopped: {stop}"
+            at_once(lambda: stopped(s) == 0, f"queues run, worker stopped: {stop}")
             answer = root.read_message()
             while "id" not in answer:
                 answer = root.read_message()
@@ -367,11 +364,8 @@ def test_root_resumes_while_members_keep_the_agent_busy():
             root = s.connect()
             answered = root.call("agent.status")["requests"]
             wait_until(lambda: root.call("agent.status")["requests"] > answered + 500, "the agent is busy")
-            begun = time.monotonic()
             root.send("session.attach", pid=s.app.pid, force=True)
-            wait_until(lambda: stopped(s) == 0, "queues run")
-            took = time.monotonic() - begun
-            assert took <= FORCED_S + SLACK_S, took
+            at_once(lambda: stopped(s) == 0, "queues run")
         finally:
             for child in members:
                 os.kill(child, signal.SIGKILL)

@@ -10,11 +10,8 @@ if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
 import pytest
-from harness import CudaScene, Scene, status, wait_until
+from harness import CudaScene, Scene, at_once, status, wait_until
 
-FREE_S = 1.0
-# Sanitizer builds take their time to die; the promise is about the product.
-SLACK_S = 1.0 if "asan" in os.environ.get("BIN", "") else 0.0
 FOR_EVER = 100000
 # Two GPUs of either kind of scheduler: an answer can be about one of them only.
 BOTH = "gfx942,gfx1100"
@@ -51,14 +48,7 @@ def is_free(s):
 
 
 def free_at_once(s, begun, what, free=lambda s: not is_changed(s)):
-    """Within the second that is promised, less what the machine takes from everybody."""
-    last, taken = time.monotonic(), 0
-    while not free(s):
-        time.sleep(0.005)
-        now = time.monotonic()
-        taken += max(0, now - last - 0.1)
-        last = now
-        assert now - begun - taken < FREE_S + SLACK_S, f"{what}: {s.target_state()} after {now - begun:g} s"
+    at_once(lambda: free(s), what, begun)
 
 
 def held(rpc, session):
