@@ -74,13 +74,22 @@ elif what in ("used", "nonsense"):
     print("tried", file=report)
     for i in range(5000):
         monitor.send(struct.pack("<IIQI28s", {USED}, 2, 99, 0, b"gpu.suspend" if what == "used" else b"gpu.suspend\\n"))
-elif what == "flood":
-    # Those who go on when it has ended; each message takes longer to read than to send.
-    if all([os.fork() for _ in range(4)]):
-        print("tried", file=report)
+elif what in ("flood", "left behind"):
+    # Each message takes longer to read than to send, and there are many who send: another one is always there.
+    worker, agent = os.getpid(), os.getppid()
+    if what == "left behind":
+        os.kill(agent, signal.SIGSTOP)
+    for _ in range(4):
+        if os.fork() == 0:
+            while True:
+                socket.send_fds(monitor, [struct.pack("<I", {STORE})], [1])
+    if what == "left behind" and os.fork():
         os._exit(0)
-    while True:
-        socket.send_fds(monitor, [struct.pack("<I", {STORE})], [1])
+    while what == "left behind" and os.getppid() == worker:
+        time.sleep(0.01)
+    time.sleep(0.3)
+    print("tried", file=report)
+    os.kill(agent, signal.SIGCONT)
 time.sleep(600)
 """
 
@@ -116,7 +125,7 @@ def fallen(tmp_path, monkeypatch, what):
         yield s
 
 
-@pytest.mark.parametrize("what", ("broker", "descriptor", "many", "long", "behind", "flood"))
+@pytest.mark.parametrize("what", ("broker", "descriptor", "many", "long", "behind", "flood", "left behind"))
 def test_others_are_served(tmp_path, monkeypatch, what):
     """The monitor starts what they ask for, and ends when it is told to."""
     need_root()
