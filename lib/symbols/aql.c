@@ -48,20 +48,6 @@ int symbols_aql_decode(const void *bytes, size_t size, struct symbols_aql_packet
 	return 0;
 }
 
-const char *symbols_aql_type_name(enum symbols_aql_type type)
-{
-	static const char *const names[] = {
-		[SYMBOLS_AQL_VENDOR_SPECIFIC] = "vendor specific",
-		[SYMBOLS_AQL_INVALID] = "invalid",
-		[SYMBOLS_AQL_KERNEL_DISPATCH] = "kernel dispatch",
-		[SYMBOLS_AQL_BARRIER_AND] = "barrier and",
-		[SYMBOLS_AQL_AGENT_DISPATCH] = "agent dispatch",
-		[SYMBOLS_AQL_BARRIER_OR] = "barrier or",
-	};
-
-	return type < SYMBOLS_AQL_TYPE_COUNT ? names[type] : "unknown";
-}
-
 int symbols_kernel_descriptor_decode(const void *bytes, size_t size, uint64_t address,
 				     struct symbols_kernel_descriptor *ret)
 {

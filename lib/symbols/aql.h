@@ -57,9 +57,6 @@ struct symbols_aql_packet {
  */
 int symbols_aql_decode(const void *bytes, size_t size, struct symbols_aql_packet *ret);
 
-/** @return the name of a type for people; never NULL. */
-const char *symbols_aql_type_name(enum symbols_aql_type type);
-
 /**
  * The compiler's description of a kernel for the hardware (LLVM, User Guide for AMDGPU, "Kernel
  * Descriptor").

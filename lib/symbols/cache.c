@@ -8,10 +8,6 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
-#include "symbols/code_elf.h"
-
-/* Bytes that are read to find a build-id: headers and notes lie at the front of a file. */
-#define HEAD_BYTES 65536u
 
 struct entry {
 	struct symbols_key key;
@@ -149,29 +145,4 @@ void symbols_cache_put(struct symbols_cache *c, struct symbols_image *image)
 		return;
 	}
 	assert(!image);
-}
-
-ssize_t symbols_read_build_id(const struct symbols_memory *m, uint64_t address, uint64_t size,
-			      uint8_t *ret_id)
-{
-	size_t want = size < HEAD_BYTES ? (size_t)size : HEAD_BYTES, n;
-	auto_free uint8_t *head = malloc(want ? want : 1);
-	struct elf_view v;
-	const uint8_t *id;
-	ssize_t got;
-	int r;
-
-	if (!head)
-		return -ENOMEM;
-	got = m->read(m->arg, address, head, want);
-	if (got < 0)
-		return got;
-	r = code_elf_init(&v, head, (size_t)got);
-	if (r < 0)
-		return r;
-	id = code_elf_note(&v, "GNU", NT_GNU_BUILD_ID, &n);
-	if (!id || n > SYMBOLS_BUILD_ID_MAX)
-		return 0;
-	memcpy(ret_id, id, n);
-	return (ssize_t)n;
 }

@@ -14,7 +14,6 @@
 #include <stdint.h>
 
 #include "symbols/image.h"
-#include "symbols/memory.h"
 
 struct symbols_cache;
 
@@ -60,16 +59,5 @@ void symbols_cache_put(struct symbols_cache *c, struct symbols_image *image);
 size_t symbols_cache_bytes(const struct symbols_cache *c);
 /** @return the number of images. */
 size_t symbols_cache_count(const struct symbols_cache *c);
-
-/**
- * Read the build-id of an image that is not in the cache yet, without reading the rest.
- * @param address  Address of its first byte.
- * @param size     Bytes of the image.
- * @param ret_id   Room for SYMBOLS_BUILD_ID_MAX bytes.
- * @return bytes of the build-id; 0 when there is none; -ENOEXEC, -ENOMEM, -EFAULT or another errno
- *         of read.
- */
-ssize_t symbols_read_build_id(const struct symbols_memory *m, uint64_t address, uint64_t size,
-			      uint8_t *ret_id);
 
 #endif /* SYMBOLS_CACHE_H */

@@ -261,19 +261,6 @@ static void cubin_range(const struct symbols_image *i, uint64_t *ret_start, uint
 	}
 }
 
-bool symbols_image_contains(const struct symbols_image *i, uint64_t address)
-{
-	if (i->facts.machine == EM_CUDA)
-		return cubin_contains(i, address);
-	for (size_t k = 0; k < i->elf.n_segments; k++) {
-		Elf64_Phdr p = elf_view_segment(&i->elf, k);
-
-		if (p.p_type == PT_LOAD && address >= p.p_vaddr && address - p.p_vaddr < p.p_memsz)
-			return true;
-	}
-	return false;
-}
-
 void symbols_image_range(const struct symbols_image *i, uint64_t *ret_start, uint64_t *ret_end)
 {
 	uint64_t start = UINT64_MAX, end = 0;

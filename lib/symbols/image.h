@@ -91,8 +91,6 @@ const struct symbols_image_facts *symbols_image_facts(const struct symbols_image
 /** @return roughly the memory that the image takes now, in bytes, for budgets. */
 size_t symbols_image_bytes(const struct symbols_image *i);
 
-/** Is the address in a loaded segment? */
-bool symbols_image_contains(const struct symbols_image *i, uint64_t address);
 /**
  * Tell the lowest and one past the highest loaded address; both are 0 without segments.  For a
  * cubin these are addresses of its code, which only a relocated image has.

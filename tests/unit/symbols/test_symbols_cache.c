@@ -119,30 +119,5 @@ static void refuses_what_is_no_image(void)
 	TEST_EQ(symbols_cache_count(c), 0);
 }
 
-static ssize_t read_file(void *arg, uint64_t address, void *buf, size_t size)
-{
-	if (address != 0x1000)
-		return -EFAULT;
-	memcpy(buf, file, size < file_size ? size : file_size);
-	return (ssize_t)(size < file_size ? size : file_size);
-}
-
-static void reads_a_build_id_from_afar(void)
-{
-	struct symbols_memory m = { read_file, NULL };
-	uint8_t id[SYMBOLS_BUILD_ID_MAX];
-
-	load_file();
-	TEST_EQ(symbols_read_build_id(&m, 0x1000, file_size, id), 20);
-	TEST_EQ(id[0], 0x92);
-	TEST_EQ(symbols_read_build_id(&m, 0x1000, UINT64_MAX, id), 20);
-	TEST_EQ(symbols_read_build_id(&m, 0x1000, 10, id), -ENOEXEC);
-	TEST_EQ(symbols_read_build_id(&m, 0x1000, 0, id), -ENOEXEC);
-	TEST_EQ(symbols_read_build_id(&m, 0x2000, 100, id), -EFAULT);
-	free(file);
-	file = NULL;
-}
-
 TEST_SUITE(symbols_cache, TEST(finds_by_build_id), TEST(finds_by_place),
-	   TEST(stays_within_its_budget), TEST(refuses_what_is_no_image),
-	   TEST(reads_a_build_id_from_afar));
+	   TEST(stays_within_its_budget), TEST(refuses_what_is_no_image));
