@@ -144,28 +144,37 @@ static int show(struct ctl *c, const struct rpc_wave_variables_result *result)
 	return ctl_print_table(c, &t);
 }
 
-static int run(struct ctl *c, int argc, char **argv)
+static int begin(struct ctl *c, char **argv, struct rpc_wave_variables_params *p)
 {
-	struct rpc_wave_variables_params p = { 0 };
-	struct rpc_wave_variables_result result;
-	int r = parse(c, argv, &p);
+	int r = parse(c, argv, p);
 
 	if (r == 0)
 		r = ctl_attach(c, argv[0], false);
 	if (r < 0)
 		return r;
-	p.session = c->session.session;
-	r = args_find_wave_lane(c, &p.wave, &p.has_lane, &p.lane);
-	if (r == 0)
-		r = ctl_called(c, rpc_client_wave_variables(c->client, &p, &c->arena, &result, &c->err));
-	if (r == 0 && ctl_is_json(c))
-		r = ctl_print_result(c);
-	else if (r == 0)
-		r = lanes_option ? show_lanes(c, &result) : show(c, &result);
-	for (size_t i = 0; r == 0 && !ctl_is_json(c) && i < result.n_missing; i++)
-		ctl_note(c, "%s", cli_words(c, result.missing[i]));
+	p->session = c->session.session;
+	return args_find_wave_lane(c, &p->wave, &p->has_lane, &p->lane);
+}
+
+static int end(struct ctl *c, int r, const char **missing, size_t n)
+{
+	for (size_t i = 0; r == 0 && !ctl_is_json(c) && i < n; i++)
+		ctl_note(c, "%s", cli_words(c, missing[i]));
 	ctl_detach(c);
 	return r;
+}
+
+static int run(struct ctl *c, int argc, char **argv)
+{
+	struct rpc_wave_variables_params p = { 0 };
+	struct rpc_wave_variables_result result = { 0 };
+	int r = begin(c, argv, &p);
+
+	if (r == 0)
+		r = ctl_called(c, rpc_client_wave_variables(c->client, &p, &c->arena, &result, &c->err));
+	if (r == 0)
+		r = ctl_is_json(c) ? ctl_print_result(c) : lanes_option ? show_lanes(c, &result) : show(c, &result);
+	return end(c, r, result.missing, result.n_missing);
 }
 
 const struct ctl_verb ctl_verb_variables = {
@@ -178,23 +187,6 @@ const struct ctl_verb ctl_verb_variables = {
 	.takes_core = true,
 	.run = run,
 };
-
-static int parse_print(struct ctl *c, char **argv, struct rpc_wave_evaluate_params *p)
-{
-	struct rpc_wave_variables_params same = { 0 };
-	int r = parse(c, argv, &same);
-
-	p->wave = same.wave;
-	p->has_lane = same.has_lane;
-	p->lane = same.lane;
-	p->lanes = same.lanes;
-	p->has_frame = same.has_frame;
-	p->frame = same.frame;
-	p->has_max_stop_ms = same.has_max_stop_ms;
-	p->max_stop_ms = same.max_stop_ms;
-	p->expression = argv[2];
-	return r;
-}
 
 static int show_value(struct ctl *c, const struct rpc_wave_evaluate_result *result)
 {
@@ -223,26 +215,21 @@ static int show_value_of_lanes(struct ctl *c, const struct rpc_wave_evaluate_res
 
 static int run_print(struct ctl *c, int argc, char **argv)
 {
-	struct rpc_wave_evaluate_params p = { 0 };
-	struct rpc_wave_evaluate_result result;
-	int r = parse_print(c, argv, &p);
+	struct rpc_wave_variables_params of = { 0 };
+	struct rpc_wave_evaluate_result result = { 0 };
+	int r = begin(c, argv, &of);
+	const struct rpc_wave_evaluate_params p = {
+		.session = of.session, .wave = of.wave, .expression = argv[2], .lanes = of.lanes,
+		.has_lane = of.has_lane, .lane = of.lane, .has_frame = of.has_frame, .frame = of.frame,
+		.has_max_stop_ms = of.has_max_stop_ms, .max_stop_ms = of.max_stop_ms,
+	};
 
 	if (r == 0)
-		r = ctl_attach(c, argv[0], false);
-	if (r < 0)
-		return r;
-	p.session = c->session.session;
-	r = args_find_wave_lane(c, &p.wave, &p.has_lane, &p.lane);
-	if (r == 0)
 		r = ctl_called(c, rpc_client_wave_evaluate(c->client, &p, &c->arena, &result, &c->err));
-	if (r == 0 && ctl_is_json(c))
-		r = ctl_print_result(c);
-	else if (r == 0)
-		r = lanes_option ? show_value_of_lanes(c, &result) : show_value(c, &result);
-	for (size_t i = 0; r == 0 && !ctl_is_json(c) && i < result.n_missing; i++)
-		ctl_note(c, "%s", cli_words(c, result.missing[i]));
-	ctl_detach(c);
-	return r;
+	if (r == 0)
+		r = ctl_is_json(c) ? ctl_print_result(c) :
+		    lanes_option   ? show_value_of_lanes(c, &result) : show_value(c, &result);
+	return end(c, r, result.missing, result.n_missing);
 }
 
 const struct ctl_verb ctl_verb_print = {
