@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "status.h"
+#include "process.h"
 
 #define APP_GPUS_MAX 64
 
@@ -31,17 +31,15 @@ struct app_object;
 
 /** The program. */
 struct app {
+	struct process process; /**< The first member, so that the process's functions may cast. */
 	const char *kfd_path;
-	const char *directory; /**< Where files lie that the script names; NULL: where the program runs. */
 	int kfd;
 	uint32_t minor;
 	struct app_gpu gpus[APP_GPUS_MAX];
 	size_t n_gpus;
 	uint32_t memory_event;
 	uint32_t wake_event; /**< Makes the event thread look at the queues again. */
-	struct simapp_status *status;
-	uint64_t beat_us;
-	bool realtime, huge_pages, idle, ready_printed;
+	bool huge_pages, idle;
 	struct out *passed; /**< A line for each dispatch that was given arguments. */
 	struct app_object *objects; /**< Loaded code objects, the last one first. */
 };
@@ -97,8 +95,6 @@ int object_load(struct app *a, const char *path, uint64_t offset, uint64_t size,
 int object_address(const struct app *a, const char *text, uint64_t *ret);
 
 /* ---- threads.c ---- */
-/** Start heartbeat threads; the first one of all supplies the queues.  @return 0 or -errno. */
-int threads_start(struct app *a, unsigned int n);
 /** Start the thread that waits for error and memory events, as the runtime's own thread does. */
 int threads_start_events(struct app *a);
 /** Start threads that wait; SIGUSR2 to one of them ends it. */
@@ -106,10 +102,12 @@ int threads_start_sleepers(unsigned int n);
 /** Raise @p n real-time signals against this process, @p pause_us apart, in the background. */
 int threads_start_signals(struct app *a, unsigned int n, unsigned int pause_us);
 
-/* ---- script.c ---- */
-/** Run commands separated by `;` or newlines.  @return 0, or the error of the one that failed. */
-int script_run(struct app *a, const char *text);
-/** Print all commands. */
+/* ---- script.c: what process.h wants of a vendor ---- */
+/** process.print_ready */
+void script_ready(struct process *p);
+/** process.run */
+int script_command(struct process *p, const struct words *w);
+/** Print the commands of this program alone. */
 void script_help(void);
 
 #endif /* SIMAPP_APP_H */

@@ -172,7 +172,7 @@ int device_open(struct app *a)
 	_amdgpu_r_debug.r_version = R_DEBUG_VERSION;
 	_amdgpu_r_debug.r_brk = (ElfW(Addr))(uintptr_t)list_changed;
 	_amdgpu_r_debug.r_state = RT_CONSISTENT;
-	a->status->r_debug = (uint64_t)(uintptr_t)&_amdgpu_r_debug;
+	a->process.status->r_debug = (uint64_t)(uintptr_t)&_amdgpu_r_debug;
 	/* Without auto_reset one fault would be delivered for ever. */
 	r = event_create(a, KFDABI_EVENT_MEMORY, true, &a->memory_event);
 	return r ? r : event_create(a, KFDABI_EVENT_SIGNAL, true, &a->wake_event);
@@ -185,17 +185,17 @@ int device_runtime(struct app *a, uint32_t mode)
 
 	for (;;) {
 		args = (struct kfdabi_runtime_enable_args){
-			.r_debug = a->status->r_debug,
+			.r_debug = a->process.status->r_debug,
 			.mode_mask = mode,
 		};
 		r = kfd_ioctl(a, KFDABI_IOC_RUNTIME_ENABLE, &args);
 		if (r != -EINTR)
 			break;
-		a->status->eintr_repeats++;
+		a->process.status->eintr_repeats++;
 	}
-	a->status->runtime_calls++;
+	a->process.status->runtime_calls++;
 	if (!r)
-		a->status->runtime_on = mode & KFDABI_RUNTIME_ENABLE_MODE_ENABLE;
+		a->process.status->runtime_on = mode & KFDABI_RUNTIME_ENABLE_MODE_ENABLE;
 	return r;
 }
 
@@ -299,7 +299,7 @@ static int queue_memory(struct app *a, const struct app_gpu *g, uint32_t type,
 	if (type != KFDABI_QUEUE_TYPE_COMPUTE_AQL && type != KFDABI_QUEUE_TYPE_COMPUTE)
 		return 0;
 	ring_fill(ring);
-	queue_struct_init(control, ring, a->status->n_queues);
+	queue_struct_init(control, ring, a->process.status->n_queues);
 	/* The error word lies behind the queue structure. */
 	return area_create(a, g, q, (uint64_t)(uintptr_t)(control + 256));
 }
@@ -347,7 +347,7 @@ int device_queue_create(struct app *a, size_t gpu, uint32_t type, uint32_t *ret_
 
 	if (gpu >= a->n_gpus)
 		return -ENODEV;
-	if (a->status->n_queues == SIMAPP_QUEUES_MAX)
+	if (a->process.status->n_queues == SIMAPP_QUEUES_MAX)
 		return -ENOSPC;
 	q.gpu_id = a->gpus[gpu].gpu_id;
 	r = queue_memory(a, &a->gpus[gpu], type, &q);
@@ -362,18 +362,18 @@ int device_queue_create(struct app *a, size_t gpu, uint32_t type, uint32_t *ret_
 	r = queue_register(a, &a->gpus[gpu], &q);
 	if (r)
 		return r;
-	a->status->queues[a->status->n_queues] = q;
+	a->process.status->queues[a->process.status->n_queues] = q;
 	/* Other threads read the slot once they see the new number. */
-	__atomic_add_fetch(&a->status->n_queues, 1, __ATOMIC_RELEASE);
+	__atomic_add_fetch(&a->process.status->n_queues, 1, __ATOMIC_RELEASE);
 	*ret_id = q.queue_id;
 	return kfd_ioctl(a, KFDABI_IOC_SET_EVENT, &wake);
 }
 
 static struct simapp_queue *queue_find(struct app *a, uint32_t id)
 {
-	for (uint32_t i = 0; i < a->status->n_queues; i++)
-		if (a->status->queues[i].alive && a->status->queues[i].queue_id == id)
-			return &a->status->queues[i];
+	for (uint32_t i = 0; i < a->process.status->n_queues; i++)
+		if (a->process.status->queues[i].alive && a->process.status->queues[i].queue_id == id)
+			return &a->process.status->queues[i];
 	return NULL;
 }
 
@@ -427,10 +427,10 @@ int device_queue_destroy(struct app *a, uint32_t id)
 
 void device_queues_feed(struct app *a)
 {
-	uint32_t n = __atomic_load_n(&a->status->n_queues, __ATOMIC_ACQUIRE);
+	uint32_t n = __atomic_load_n(&a->process.status->n_queues, __ATOMIC_ACQUIRE);
 
 	for (uint32_t i = 0; i < n; i++)
-		queue_feed(&a->status->queues[i]);
+		queue_feed(&a->process.status->queues[i]);
 }
 
 /* ---- the rest ---- */

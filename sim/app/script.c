@@ -19,24 +19,20 @@
 #include "tests/lib/passed.h"
 #include "tests/lib/words.h"
 
-/* Print the line that tests wait for, once, with what they need to know. */
-static void print_ready(struct app *a)
+void script_ready(struct process *p)
 {
+	const struct app *a = (struct app *)p;
 	const char *sep = "";
 
-	if (a->ready_printed)
-		return;
-	a->ready_printed = true;
 	printf("ready pid=%d queues=", getpid());
-	for (uint32_t i = 0; i < a->status->n_queues; i++)
-		if (a->status->queues[i].alive) {
-			printf("%s%u", sep, a->status->queues[i].queue_id);
+	for (uint32_t i = 0; i < p->status->n_queues; i++)
+		if (p->status->queues[i].alive) {
+			printf("%s%u", sep, p->status->queues[i].queue_id);
 			sep = ",";
 		}
-	printf(" gpus=%zu r_debug=0x%llx\n", a->n_gpus, (unsigned long long)a->status->r_debug);
+	printf(" gpus=%zu r_debug=0x%llx\n", a->n_gpus, (unsigned long long)p->status->r_debug);
 	if (a->passed && a->passed->data)
 		fputs(a->passed->data, stdout);
-	fflush(stdout);
 }
 
 /*
@@ -97,39 +93,12 @@ static int cmd_runtime(struct app *a, const struct words *w)
 	return strcmp(w->w[1], "skip") ? -EINVAL : 0;
 }
 
-static int cmd_spin(struct app *a, const struct words *w)
-{
-	print_ready(a);
-	for (;;)
-		pause();
-	return 0;
-}
-
-static int cmd_sleep(struct app *a, const struct words *w)
-{
-	struct timespec ts;
-	uint64_t ms;
-
-	if (w->n != 2 || words_number(w, 1, 0, 86400000, &ms))
-		return -EINVAL;
-	ts = (struct timespec){ (time_t)(ms / 1000), (long)(ms % 1000) * 1000000 };
-	while (nanosleep(&ts, &ts) && errno == EINTR)
-		;
-	return 0;
-}
-
-static int cmd_ready(struct app *a, const struct words *w)
-{
-	print_ready(a);
-	return 0;
-}
-
 /* Wait for one line; the end of the file counts as well. */
 static int cmd_wait_line(struct app *a, const struct words *w)
 {
 	char c;
 
-	print_ready(a);
+	process_ready(&a->process);
 	for (;;) {
 		ssize_t n = read(STDIN_FILENO, &c, 1);
 
@@ -138,110 +107,13 @@ static int cmd_wait_line(struct app *a, const struct words *w)
 	}
 }
 
-/* Run commands from standard input, each answered, until its end. */
-static int cmd_listen(struct app *a, const struct words *w)
-{
-	char line[1024];
-	int r;
-
-	print_ready(a);
-	for (;;) {
-		if (!fgets(line, sizeof(line), stdin)) {
-			if (!ferror(stdin) || errno != EINTR)
-				return 0;
-			/* A signal interrupted the read. */
-			clearerr(stdin);
-			continue;
-		}
-		r = script_run(a, line);
-		if (r)
-			printf("error %s\n", strerrorname_np(-r));
-		else
-			puts("ok");
-		fflush(stdout);
-	}
-}
-
-static int cmd_exec(struct app *a, const struct words *w)
-{
-	if (w->n < 2)
-		return -EINVAL;
-	fflush(stdout);
-	execvp(w->w[1], (char *const *)&w->w[1]);
-	return -errno;
-}
-
-/* Make a child that does nothing and ends when its parent does. */
-static int cmd_fork(struct app *a, const struct words *w)
-{
-	pid_t parent = getpid(), pid;
-
-	fflush(stdout);
-	pid = fork();
-	if (pid < 0)
-		return -errno;
-	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (getppid() != parent)
-			_exit(0);
-		for (;;)
-			pause();
-	}
-	return 0;
-}
-
-static int cmd_threads(struct app *a, const struct words *w)
-{
-	uint64_t n;
-
-	if (w->n != 2 || words_number(w, 1, 0, SIMAPP_THREADS_MAX, &n))
-		return -EINVAL;
-	return threads_start(a, (unsigned int)n);
-}
-
 static int cmd_sleepers(struct app *a, const struct words *w)
 {
 	uint64_t n;
 
-	(void)a;
 	if (w->n != 2 || words_number(w, 1, 0, 100000, &n))
 		return -EINVAL;
 	return threads_start_sleepers((unsigned int)n);
-}
-
-static int cmd_exit(struct app *a, const struct words *w)
-{
-	uint64_t code;
-
-	if (words_number(w, 1, 0, 255, &code))
-		return -EINVAL;
-	fflush(stdout);
-	_exit((int)code);
-}
-
-static int cmd_setuid(struct app *a, const struct words *w)
-{
-	uint64_t uid;
-
-	if (w->n != 2 || words_number(w, 1, 0, UINT32_MAX - 1, &uid))
-		return -EINVAL;
-	if (setresgid((gid_t)uid, (gid_t)uid, (gid_t)uid) ||
-	    setresuid((uid_t)uid, (uid_t)uid, (uid_t)uid))
-		return -errno;
-	return 0;
-}
-
-static int cmd_name(struct app *a, const struct words *w)
-{
-	(void)a;
-	if (w->n != 2)
-		return -EINVAL;
-	return prctl(PR_SET_NAME, w->w[1]) < 0 ? -errno : 0;
-}
-
-static int cmd_nodump(struct app *a, const struct words *w)
-{
-	return prctl(PR_SET_DUMPABLE, 0) ? -errno : 0;
 }
 
 /* Ask the simulator for an exception of a wave. */
@@ -316,7 +188,7 @@ static int cmd_waves(struct app *a, const struct words *w)
 
 static int cmd_load(struct app *a, const struct words *w)
 {
-	auto_free char *path = w->n < 2 ? NULL : scene_file(a->directory, w->w[1]);
+	auto_free char *path = w->n < 2 ? NULL : scene_file(a->process.script.directory, w->w[1]);
 	uint64_t offset = 0, size = 0;
 	bool in_memory = false;
 	int r = w->n < 2 ? -EINVAL : path ? 0 : -ENOMEM;
@@ -444,7 +316,6 @@ static int cmd_idle(struct app *a, const struct words *w)
 
 static int cmd_huge(struct app *a, const struct words *w)
 {
-	(void)w;
 	a->huge_pages = true;
 	return 0;
 }
@@ -459,19 +330,8 @@ static const struct {
 	{ "sdma", cmd_sdma, "[GPU]: one SDMA queue" },
 	{ "destroy", cmd_destroy, "ID" },
 	{ "runtime", cmd_runtime, "on|ttmp|off|skip" },
-	{ "ready", cmd_ready, "print the ready line" },
-	{ "spin", cmd_spin, "ready, then run until killed" },
-	{ "sleep", cmd_sleep, "MS" },
 	{ "wait-line", cmd_wait_line, "ready, then wait for a line on stdin" },
-	{ "listen", cmd_listen, "ready, then commands from stdin, each answered ok or error NAME" },
-	{ "exec", cmd_exec, "PROGRAM [ARG...]" },
-	{ "fork", cmd_fork, "a child that only waits" },
-	{ "threads", cmd_threads, "N: more heartbeat threads" },
 	{ "sleepers", cmd_sleepers, "N: threads that wait, each until it gets SIGUSR2" },
-	{ "exit", cmd_exit, "[CODE]: without switching anything off" },
-	{ "name", cmd_name, "NAME of the process" },
-	{ "setuid", cmd_setuid, "UID" },
-	{ "nodump", cmd_nodump, "become undumpable" },
 	{ "fault", cmd_fault, "[QUEUE [CODES]]: wave exception (default queue 0, code 5)" },
 	{ "memfault", cmd_memfault, "[GPU [ADDRESS]]: memory violation" },
 	{ "waves", cmd_waves, "QUEUE KIND N [PC|SYMBOL[+OFFSET]] [KEY=VALUE...] [and KIND N ...]: what is in the queue when suspended" },
@@ -489,26 +349,13 @@ static const struct {
 void script_help(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		printf("  %-10s %s\n", commands[i].name, commands[i].help);
+		printf("  %-16s %s\n", commands[i].name, commands[i].help);
 }
 
-/* Run one command, and count it if it succeeds. */
-static int run_command(void *ctx, const struct words *w)
+int script_command(struct process *p, const struct words *w)
 {
-	struct app *a = ctx;
-	int r;
-
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		if (!strcmp(commands[i].name, w->w[0])) {
-			r = commands[i].run(a, w);
-
-			a->status->commands += !r;
-			return r;
-		}
-	return -EINVAL;
-}
-
-int script_run(struct app *a, const char *text)
-{
-	return words_run_script(text, "simapp", run_command, a);
+		if (!strcmp(commands[i].name, w->w[0]))
+			return commands[i].run((struct app *)p, w);
+	return -ENOSYS;
 }

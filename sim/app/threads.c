@@ -1,112 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The threads of the program: heartbeats that measure how long they stand still, the runtime's
- * event thread, and threads that are in a debugger's way.
- */
+/* The threads of the program: the runtime's event thread, and threads that are in a debugger's way. */
 #include "app.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "libkfdtrap/src/kfd_abi.h"
-
-static struct app *the_app; /* The signal handler needs it. */
-
-static void pause_us(uint64_t us)
-{
-	struct timespec ts = { (time_t)(us / 1000000), (long)(us % 1000000) * 1000 };
-
-	nanosleep(&ts, NULL);
-}
-
-/* Start a detached thread with a small stack. */
-static int thread_start(struct app *a, void *(*run)(void *), void *arg, bool realtime)
-{
-	struct sched_param sp = { .sched_priority = 1 };
-	pthread_attr_t attr;
-	pthread_t t;
-	int r;
-
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&attr, 128 * 1024);
-	if (realtime) {
-		/* Without this the gaps would measure how busy the machine is. */
-		pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
-		pthread_attr_setschedpolicy(&attr, SCHED_FIFO);
-		pthread_attr_setschedparam(&attr, &sp);
-	}
-	r = pthread_create(&t, &attr, run, arg);
-	pthread_attr_destroy(&attr);
-	return -r;
-}
-
-/* ---- heartbeat ---- */
-
-/* What a heartbeat thread works on. */
-struct beat {
-	struct app *app;
-	struct simapp_thread *slot;
-	bool feeds;
-};
-
-/* Count, and measure the longest time between two beats. */
-static void *beat_run(void *arg)
-{
-	struct beat *b = arg;
-	uint64_t last = clock_now_ns(), last_feed = 0;
-
-	b->slot->tid = (int32_t)syscall(SYS_gettid);
-	for (;;) {
-		uint64_t now = clock_now_ns(), gap = now - last;
-
-		if (gap > b->slot->max_gap_ns)
-			b->slot->max_gap_ns = gap;
-		last = now;
-		b->slot->beats++;
-		if (b->feeds && !b->app->idle && now - last_feed > 2000000) {
-			device_queues_feed(b->app);
-			last_feed = now;
-		}
-		if (b->app->beat_us)
-			pause_us(b->app->beat_us);
-	}
-	return NULL;
-}
-
-int threads_start(struct app *a, unsigned int n)
-{
-	for (unsigned int i = 0; i < n; i++) {
-		uint32_t slot = a->status->n_threads;
-		struct beat *b;
-		int r;
-
-		if (slot == SIMAPP_THREADS_MAX)
-			return -ENOSPC;
-		b = malloc(sizeof(*b)); /* It lives as long as the thread, which is for ever. */
-		if (!b)
-			return -ENOMEM;
-		*b = (struct beat){ a, &a->status->threads[slot], slot == 0 };
-		r = thread_start(a, beat_run, b, a->realtime);
-		if (r == -EPERM)
-			r = thread_start(a, beat_run, b, false);
-		if (r) {
-			free(b);
-			return r;
-		}
-		a->status->n_threads++;
-	}
-	return 0;
-}
 
 /* ---- the runtime's event thread ---- */
 
@@ -120,20 +24,20 @@ static void queue_event(struct app *a, struct simapp_queue *q)
 	if (!reasons)
 		return;
 	q->error_word = reasons;
-	a->status->queue_faults++;
+	a->process.status->queue_faults++;
 }
 
 /* List the events to wait for: two fixed ones, then one for each queue. */
 static uint32_t events_collect(struct app *a, struct kfdabi_event_data *e)
 {
-	uint32_t n = 0, n_queues = __atomic_load_n(&a->status->n_queues, __ATOMIC_ACQUIRE);
+	uint32_t n = 0, n_queues = __atomic_load_n(&a->process.status->n_queues, __ATOMIC_ACQUIRE);
 
 	memset(e, 0, (SIMAPP_QUEUES_MAX + 2) * sizeof(*e));
 	e[n++].event_id = a->wake_event;
 	e[n++].event_id = a->memory_event;
 	for (uint32_t i = 0; i < n_queues; i++)
-		if (a->status->queues[i].alive && a->status->queues[i].error_event)
-			e[n++].event_id = a->status->queues[i].error_event;
+		if (a->process.status->queues[i].alive && a->process.status->queues[i].error_event)
+			e[n++].event_id = a->process.status->queues[i].error_event;
 	return n;
 }
 
@@ -155,18 +59,18 @@ static void *events_run(void *arg)
 			continue;
 		}
 		if (e[1].u.memory.gpu_id) {
-			a->status->memory_fault_va = e[1].u.memory.va;
-			a->status->memory_faults++;
+			a->process.status->memory_fault_va = e[1].u.memory.va;
+			a->process.status->memory_faults++;
 		}
-		for (uint32_t i = 0; i < a->status->n_queues; i++)
-			if (a->status->queues[i].alive && a->status->queues[i].area)
-				queue_event(a, &a->status->queues[i]);
+		for (uint32_t i = 0; i < a->process.status->n_queues; i++)
+			if (a->process.status->queues[i].alive && a->process.status->queues[i].area)
+				queue_event(a, &a->process.status->queues[i]);
 	}
 }
 
 int threads_start_events(struct app *a)
 {
-	return thread_start(a, events_run, a, false);
+	return process_start_thread(events_run, a, false);
 }
 
 /* ---- sleepers ---- */
@@ -193,17 +97,12 @@ int threads_start_sleepers(unsigned int n)
 	/* The signal is blocked before there is a thread, since it would end the program. */
 	pthread_sigmask(SIG_BLOCK, &end, &before);
 	for (unsigned int i = 0; i < n && !r; i++)
-		r = thread_start(NULL, sleep_run, NULL, false);
+		r = process_start_thread(sleep_run, NULL, false);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return r;
 }
 
 /* ---- signals ---- */
-
-static void on_signal(int sig)
-{
-	__atomic_add_fetch(&the_app->status->signals, 1, __ATOMIC_RELAXED);
-}
 
 /* How many signals, and the pause between two. */
 struct storm {
@@ -216,25 +115,23 @@ static void *storm_run(void *arg)
 
 	free(arg);
 	for (unsigned int i = 0; i < s.n; i++) {
-		kill(getpid(), SIGRTMIN + 3);
+		kill(getpid(), PROCESS_SIGNAL);
 		if (s.pause_us)
-			pause_us(s.pause_us);
+			process_pause_us(s.pause_us);
 	}
 	return NULL;
 }
 
 int threads_start_signals(struct app *a, unsigned int n, unsigned int pause)
 {
-	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
 	struct storm *s = malloc(sizeof(*s));
 	int r;
 
 	if (!s)
 		return -ENOMEM;
-	the_app = a;
-	sigaction(SIGRTMIN + 3, &sa, NULL);
+	process_count_signals(&a->process);
 	*s = (struct storm){ n, pause };
-	r = thread_start(a, storm_run, s, false);
+	r = process_start_thread(storm_run, s, false);
 	if (r)
 		free(s);
 	return r;

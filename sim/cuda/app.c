@@ -2,35 +2,23 @@
 /* gpu-agent-cuda-simapp: uses the CUDA driver as a program does, under a small script. */
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/argv.h"
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/out.h"
 #include "base/str.h"
+#include "sim/app/process.h"
 #include "sim/cuda/driver/libcuda.h"
-#include "tests/lib/words.h"
-#include "sim/app/scene.h"
-#include "sim/app/status.h"
 
 /* Bytes of the largest cubin. */
 #define CUBIN_MAX      ((size_t)16 << 20)
 #define DEFAULT_SCRIPT "init; context 0; listen"
-/* Microseconds between two beats: tests measure gaps with them, a scene is to cost nothing. */
-#define TEST_BEAT_US   "100"
-#define SCENE_BEAT_US  "10000"
 
 /* The driver calls that are used; their header is not needed to build this. */
 uint32_t cuInit(uint32_t flags);
@@ -43,60 +31,11 @@ uint32_t cuLaunchKernel(void *f, uint32_t gx, uint32_t gy, uint32_t gz, uint32_t
 			uint32_t bz, uint32_t shared, void *stream, void **params, void **extra);
 
 static struct {
-	struct simapp_status *status;
-	uint64_t beat_us;
 	void *context, *module;
-	const char *directory; /* Where files lie that the script names; NULL: where it runs. */
-	bool ready;
 	struct out passed; /* A line for each launch that was given arguments. */
 } app;
 
-static int script_run(const char *text);
-
-/* ---- heartbeat ---- */
-
-static void pause_us(uint64_t us)
-{
-	struct timespec ts = { (time_t)(us / 1000000), (long)(us % 1000000) * 1000 };
-
-	nanosleep(&ts, NULL);
-}
-
-/* A thread that counts, and measures how long it stood still at most. */
-static void *beat(void *arg)
-{
-	struct simapp_thread *slot = arg;
-	uint64_t last = clock_now_ns();
-
-	slot->tid = (int32_t)syscall(SYS_gettid);
-	for (;;) {
-		uint64_t now = clock_now_ns();
-
-		if (now - last > slot->max_gap_ns)
-			slot->max_gap_ns = now - last;
-		last = now;
-		slot->beats++;
-		if (app.beat_us)
-			pause_us(app.beat_us);
-	}
-	return NULL;
-}
-
-/* Start heartbeat threads. */
-static int beats_start(uint64_t n)
-{
-	for (uint64_t i = 0; i < n; i++) {
-		pthread_t t;
-
-		if (app.status->n_threads == SIMAPP_THREADS_MAX)
-			return -ENOSPC;
-		if (pthread_create(&t, NULL, beat, &app.status->threads[app.status->n_threads]))
-			return -EAGAIN;
-		pthread_detach(t);
-		app.status->n_threads++;
-	}
-	return 0;
-}
+static struct process program;
 
 /* ---- CUDA commands ---- */
 
@@ -143,7 +82,7 @@ static int cmd_module(const struct words *w)
 
 	if (w->n != 2)
 		return -EINVAL;
-	path = scene_file(app.directory, w->w[1]);
+	path = scene_file(program.script.directory, w->w[1]);
 	if (!path)
 		return -ENOMEM;
 	r = fd_read_file(path, CUBIN_MAX, &image, &size);
@@ -244,121 +183,19 @@ static int cmd_call(const struct words *w)
 
 /* ---- process commands ---- */
 
-/* Print the line that tests wait for, once. */
-static void ready(void)
-{
-	if (app.ready)
-		return;
-	app.ready = true;
-	printf("ready pid=%d\n%s", getpid(), app.passed.data ? app.passed.data : "");
-	fflush(stdout);
-}
-
-static int cmd_ready(const struct words *w)
-{
-	ready();
-	return 0;
-}
-
-static int cmd_spin(const struct words *w)
-{
-	ready();
-	for (;;)
-		pause();
-	return 0;
-}
-
 /* Spend all time in user space, so that a debugger does not find the thread in a system call. */
 static int cmd_burn(const struct words *w)
 {
-	ready();
+	process_ready(&program);
 	for (volatile uint64_t i = 0;; i++)
 		;
 	return 0;
 }
 
-static int cmd_sleep(const struct words *w)
-{
-	uint64_t ms;
-
-	if (w->n != 2 || words_number(w, 1, 0, 86400000, &ms))
-		return -EINVAL;
-	pause_us(ms * 1000);
-	return 0;
-}
-
-static int cmd_listen(const struct words *w)
-{
-	char line[4096];
-	int r;
-
-	ready();
-	for (;;) {
-		if (!fgets(line, sizeof(line), stdin)) {
-			if (!ferror(stdin) || errno != EINTR)
-				return 0;
-			/* A signal interrupted the read. */
-			clearerr(stdin);
-			continue;
-		}
-		r = script_run(line);
-		if (r)
-			printf("error %s\n", strerrorname_np(-r));
-		else
-			puts("ok");
-		fflush(stdout);
-	}
-}
-
-static int cmd_exec(const struct words *w)
-{
-	if (w->n < 2)
-		return -EINVAL;
-	fflush(stdout);
-	execvp(w->w[1], (char *const *)&w->w[1]);
-	return -errno;
-}
-
-/* The child does nothing, and ends when its parent does. */
-static int cmd_fork(const struct words *w)
-{
-	pid_t parent = getpid(), pid;
-
-	fflush(stdout);
-	pid = fork();
-	if (pid < 0)
-		return -errno;
-	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (getppid() != parent)
-			_exit(0);
-		for (;;)
-			pause();
-	}
-	return 0;
-}
-
-static int cmd_exit(const struct words *w)
-{
-	uint64_t code;
-
-	if (words_number(w, 1, 0, 255, &code))
-		return -EINVAL;
-	fflush(stdout);
-	_exit((int)code);
-}
-
-static int cmd_threads(const struct words *w)
-{
-	uint64_t n;
-
-	return w->n != 2 || words_number(w, 1, 0, SIMAPP_THREADS_MAX, &n) ? -EINVAL : beats_start(n);
-}
-
 /* A thread that ends soon. */
 static void *short_life(void *arg)
 {
-	pause_us(100);
+	process_pause_us(100);
 	return NULL;
 }
 
@@ -378,15 +215,14 @@ static void *storm(void *arg)
 /* Start N threads that make and end threads for ever. */
 static int cmd_thread_storm(const struct words *w)
 {
-	pthread_t t;
 	uint64_t n;
+	int r = 0;
 
 	if (words_number(w, 1, 1, 16, &n))
 		return -EINVAL;
-	for (uint64_t i = 0; i < n; i++)
-		if (pthread_create(&t, NULL, storm, NULL) || pthread_detach(t))
-			return -EAGAIN;
-	return 0;
+	for (uint64_t i = 0; i < n && !r; i++)
+		r = process_start_thread(storm, NULL, false);
+	return r;
 }
 
 /*
@@ -397,30 +233,23 @@ static void *lock_holder(void *arg)
 {
 	for (;;) {
 		cudasim_lock();
-		pause_us(20000);
+		process_pause_us(20000);
 		cudasim_unlock();
-		pause_us(100);
+		process_pause_us(100);
 	}
 	return NULL;
 }
 
 static int cmd_lock_holder(const struct words *w)
 {
-	pthread_t t;
-
-	return pthread_create(&t, NULL, lock_holder, NULL) || pthread_detach(t) ? -EAGAIN : 0;
-}
-
-static void on_signal(int sig)
-{
-	__atomic_add_fetch(&app.status->signals, 1, __ATOMIC_RELAXED);
+	return process_start_thread(lock_holder, NULL, false);
 }
 
 static void *signals_run(void *arg)
 {
 	for (;;) {
-		kill(getpid(), SIGRTMIN + 3);
-		pause_us((uintptr_t)arg);
+		kill(getpid(), PROCESS_SIGNAL);
+		process_pause_us((uintptr_t)arg);
 	}
 	return NULL;
 }
@@ -428,40 +257,12 @@ static void *signals_run(void *arg)
 /* Raise a real-time signal against the process every US microseconds. */
 static int cmd_signals(const struct words *w)
 {
-	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
-	pthread_t t;
 	uint64_t us;
 
 	if (words_number(w, 1, 1000, 1000000, &us))
 		return -EINVAL;
-	sigaction(SIGRTMIN + 3, &sa, NULL);
-	return pthread_create(&t, NULL, signals_run, (void *)(uintptr_t)us) || pthread_detach(t)
-		       ? -EAGAIN
-		       : 0;
-}
-
-static int cmd_setuid(const struct words *w)
-{
-	uint64_t uid;
-
-	if (w->n != 2 || words_number(w, 1, 0, UINT32_MAX - 1, &uid))
-		return -EINVAL;
-	if (setresgid((gid_t)uid, (gid_t)uid, (gid_t)uid) ||
-	    setresuid((uid_t)uid, (uid_t)uid, (uid_t)uid))
-		return -errno;
-	return 0;
-}
-
-static int cmd_name(const struct words *w)
-{
-	if (w->n != 2)
-		return -EINVAL;
-	return prctl(PR_SET_NAME, w->w[1]) < 0 ? -errno : 0;
-}
-
-static int cmd_nodump(const struct words *w)
-{
-	return prctl(PR_SET_DUMPABLE, 0) ? -errno : 0;
+	process_count_signals(&program);
+	return process_start_thread(signals_run, (void *)(uintptr_t)us, false);
 }
 
 static const struct {
@@ -479,64 +280,34 @@ static const struct {
 	{ "get", cmd_get, "VARIABLE of libcuda (32 bits)" },
 	{ "set", cmd_set, "VARIABLE VALUE" },
 	{ "call", cmd_call, "FUNCTION of libcuda, without arguments" },
-	{ "ready", cmd_ready, "print the ready line" },
-	{ "spin", cmd_spin, "ready, then sleep until killed" },
 	{ "burn", cmd_burn, "ready, then use the CPU until killed" },
-	{ "sleep", cmd_sleep, "MS" },
-	{ "listen", cmd_listen, "ready, then commands from stdin, each answered ok or error NAME" },
-	{ "exec", cmd_exec, "PROGRAM [ARG...]" },
-	{ "fork", cmd_fork, "a child that only waits" },
-	{ "exit", cmd_exit, "[CODE]" },
-	{ "threads", cmd_threads, "N: more heartbeat threads" },
 	{ "thread-storm", cmd_thread_storm, "[N]: threads that make threads" },
 	{ "lock-holder", cmd_lock_holder, "a thread with the lock that attaching needs" },
 	{ "signals", cmd_signals, "[US]: real-time signals against itself" },
-	{ "name", cmd_name, "NAME of the process" },
-	{ "setuid", cmd_setuid, "UID" },
-	{ "nodump", cmd_nodump, "become undumpable" },
 };
 
-static int run_command(void *ctx, const struct words *w)
+static int run_command(struct process *p, const struct words *w)
 {
-	int r;
-
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		if (!strcmp(commands[i].name, w->w[0])) {
-			r = commands[i].run(w);
-
-			app.status->commands += !r;
-			return r;
-		}
-	return -EINVAL;
+		if (!strcmp(commands[i].name, w->w[0]))
+			return commands[i].run(w);
+	return -ENOSYS;
 }
 
-/* Run commands up to the first that fails. */
-static int script_run(const char *text)
+static void print_ready(struct process *p)
 {
-	return words_run_script(text, "cuda-simapp", run_command, NULL);
+	printf("ready pid=%d\n%s", getpid(), app.passed.data ? app.passed.data : "");
 }
+
+static struct process program = {
+	.program = "cuda-simapp",
+	.vendor = "cuda",
+	.default_script = DEFAULT_SCRIPT,
+	.print_ready = print_ready,
+	.run = run_command,
+};
 
 /* ---- main ---- */
-
-/* Map the counters, shared if there is a file for them. */
-static int status_map(const char *path)
-{
-	auto_close int fd = -1;
-
-	if (path) {
-		fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-		if (fd < 0 || ftruncate(fd, sizeof(*app.status)))
-			return -errno;
-	}
-	app.status = mmap(NULL, sizeof(*app.status), PROT_READ | PROT_WRITE,
-			  MAP_SHARED | (path ? 0 : MAP_ANONYMOUS), fd, 0);
-	if (app.status == MAP_FAILED)
-		return -errno;
-	app.status->magic = SIMAPP_MAGIC;
-	app.status->version = SIMAPP_VERSION;
-	app.status->pid = getpid();
-	return 0;
-}
 
 static void help(const struct argv_option *table)
 {
@@ -546,59 +317,20 @@ static void help(const struct argv_option *table)
 	puts("Commands, separated by ';' or newlines:");
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		printf("  %-16s %s\n", commands[i].name, commands[i].help);
+	process_help();
 }
 
-/* The options as they were given. */
-struct options {
-	const char *script, *scene, *scene_dir, *status, *threads, *beat_us;
-	bool list_scenes, library, help, version;
-};
-
-/* Find the script: a scene, the option, or the default.  @return 0, or an exit status. */
-static int script_load(const struct options *o, struct scene *ret)
+static int run(const struct process_options *o)
 {
-	int r;
+	unsigned int threads;
+	int r = process_begin(&program, o, &threads);
 
-	if (!o->scene) {
-		ret->text = strdup(o->script ? o->script : DEFAULT_SCRIPT);
-		return ret->text ? 0 : 1;
-	}
-	r = scene_read("cuda", o->scene_dir, o->scene, ret);
-	if (r == -ENOENT) {
-		fprintf(stderr, "cuda-simapp: there is no scene '%s'; there are:\n", o->scene);
-		scene_list("cuda", o->scene_dir, stderr);
-		return 2;
-	}
 	if (r)
-		fprintf(stderr, "cuda-simapp: scene %s: %s\n", o->scene, strerror(-r));
-	return r ? 1 : 0;
-}
-
-static int run(const struct options *o)
-{
-	const char *beat_us = o->beat_us ? o->beat_us : o->scene ? SCENE_BEAT_US : TEST_BEAT_US;
-	struct scene script = { 0 };
-	uint64_t threads;
-	int r;
-
-	if ((o->scene && o->script) || str_to_u64(o->threads, 0, SIMAPP_THREADS_MAX, &threads) ||
-	    str_to_u64(beat_us, 0, 1000000, &app.beat_us)) {
-		fputs("cuda-simapp: --threads, --beat-us, or both of --execute and --scene\n", stderr);
-		return 2;
-	}
-	r = script_load(o, &script);
+		return r;
+	r = process_start_beats(&program, threads);
 	if (r)
-		goto out;
-	app.directory = script.directory;
-	r = status_map(o->status);
-	if (!r)
-		r = beats_start(threads);
-	if (r)
-		fprintf(stderr, "cuda-simapp: %s\n", strerror(-r));
-	r = r || script_run(script.text) ? 1 : 0;
-out:
-	scene_deinit(&script);
-	return r;
+		return process_fail(&program, "threads", r);
+	return process_run_script(&program, program.script.text) ? 1 : 0;
 }
 
 /* Who debugs this program has to load the same library, wherever it is installed. */
@@ -612,19 +344,11 @@ static void print_library(void)
 
 int main(int argc, char **argv)
 {
-	struct options o = { .threads = "1" };
+	struct process_options o = { 0 };
+	bool library = false;
 	const struct argv_option table[] = {
-		{ "execute", 'e', ARGV_STRING, &o.script, "SCRIPT", "commands to run" },
-		{ "scene", 'S', ARGV_STRING, &o.scene, "NAME", "run that scene" },
-		{ "scene-dir", 0, ARGV_STRING, &o.scene_dir, "DIR", "where scenes lie, instead of the usual place" },
-		{ "list-scenes", 'l', ARGV_FLAG, &o.list_scenes, NULL, "show all scenes" },
-		{ "library", 0, ARGV_FLAG, &o.library, NULL, "print the path of the libcuda.so.1 that it uses" },
-		{ "status-file", 's', ARGV_STRING, &o.status, "PATH", "publish counters there" },
-		{ "threads", 't', ARGV_STRING, &o.threads, "N", "heartbeat threads" },
-		{ "beat-us", 'b', ARGV_STRING, &o.beat_us, "US",
-		  "pause between beats; 0 burns a CPU" },
-		{ "version", 0, ARGV_FLAG, &o.version, NULL, "show the version" },
-		{ "help", 'h', ARGV_FLAG, &o.help, NULL, "this text" },
+		{ "library", 0, ARGV_FLAG, &library, NULL, "print the path of the libcuda.so.1 that it uses" },
+		PROCESS_OPTIONS(o),
 		{ NULL },
 	};
 	const struct argv_option *const tables[] = { table, NULL };
@@ -639,11 +363,12 @@ int main(int argc, char **argv)
 		help(table);
 	else if (o.version)
 		puts("gpu-agent-cuda-simapp " GPU_AGENT_VERSION);
-	else if (o.library)
+	else if (library)
 		print_library();
 	else if (o.list_scenes)
 		scene_list("cuda", o.scene_dir, stdout);
 	else
-		return run(&o);
-	return 0;
+		r = run(&o);
+	scene_deinit(&program.script);
+	return r;
 }

@@ -49,7 +49,7 @@ cudasim/12.4/libcudadebugger.so.1_deps := $(cudasim_slots)
 
 # Never with sanitizers: a debugger calls functions in it, on the stacks of its threads.
 plain_programs += bin/gpu-agent-cuda-simapp
-bin/gpu-agent-cuda-simapp_src := sim/cuda/app.c sim/app/scene.c tests/lib/words.c lib/base/argv.c lib/base/nearest.c $(cudasim_base)
+bin/gpu-agent-cuda-simapp_src := sim/cuda/app.c sim/app/process.c sim/app/scene.c tests/lib/words.c lib/base/argv.c lib/base/nearest.c $(cudasim_base)
 bin/gpu-agent-cuda-simapp_ldflags := $(O)/cudasim/12.4/libcuda.so.1 -pthread
 bin/gpu-agent-cuda-simapp_ldflags += -Wl,-rpath,'$$ORIGIN/../cudasim/12.4:$(libdir)/gpu-agent/cudasim/12.4'
 bin/gpu-agent-cuda-simapp_deps := $(O)/gen/paths.h
