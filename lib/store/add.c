@@ -222,21 +222,34 @@ static bool is_zero(const char *data, size_t size)
 	return !data[0] && !memcmp(data, data + 1, size - 1);
 }
 
-/* Write a piece; pages of zeros become holes. */
+/* @return how many bytes from the start are pages of zeros, or are pages that are not. */
+static size_t run_length(const char *data, size_t size, bool zero)
+{
+	size_t at = 0;
+
+	while (at < size && is_zero(data + at, size - at < PAGE ? size - at : PAGE) == zero)
+		at += PAGE;
+	return at < size ? at : size;
+}
+
+/*
+ * Write a piece; pages of zeros become holes.  Each hole costs a request to the disk where that takes
+ * back what is free at once (mount option discard), so that neighbouring pages are one hole.
+ */
 static int write_piece(struct writing *w, uint64_t offset, const char *data, size_t size)
 {
 	int r = 0;
 
-	for (size_t at = 0; r == 0 && at < size; at += PAGE) {
-		size_t n = size - at < PAGE ? size - at : PAGE;
-
-		if (!is_zero(data + at, n))
+	for (size_t at = 0, n; r == 0 && at < size; at += n) {
+		n = run_length(data + at, size - at, true);
+		if (!n) {
+			n = run_length(data + at, size - at, false);
 			r = write_all(w, data + at, n);
-		else if (lseek(w->fd, (off_t)n, SEEK_CUR) < 0)
+		} else if (lseek(w->fd, (off_t)n, SEEK_CUR) < 0) {
 			r = -errno;
-		else /* The reserved space goes back; where that is impossible it stays. */
-			fallocate(w->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-				  (off_t)(offset + at), (off_t)n);
+		} else { /* The reserved space goes back; where that is impossible it stays. */
+			fallocate(w->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(offset + at), (off_t)n);
+		}
 	}
 	return r;
 }

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
@@ -42,6 +43,43 @@ static void record_and_body_come_back(void)
 	TEST_STR(json, "{\"schema\":\"gpu-agent.snapshot/1\",\"groups\":[]}\n");
 	TEST_EQ_FATAL(store_open_body(&f.store, i, &body), 0);
 	TEST_EQ(lseek(body, 0, SEEK_END), 10000);
+}
+
+static unsigned n_holes;
+
+int __real_fallocate(int fd, int mode, off_t offset, off_t size);
+int __wrap_fallocate(int fd, int mode, off_t offset, off_t size);
+int __wrap_fallocate(int fd, int mode, off_t offset, off_t size)
+{
+	n_holes += (mode & FALLOC_FL_PUNCH_HOLE) != 0;
+	return __real_fallocate(fd, mode, offset, size);
+}
+
+/* A hole may cost a request to the disk: there is one for a run of pages, not one for each page. */
+static void pages_of_zeros_are_few_holes(void)
+{
+	enum { SIZE = 256 << 10, PAGE = 4096, AT = 40 * PAGE, PIECES = 2 };
+	const struct store_meta m = { .pid = 4242, .uid = 1000, .boot_id = "0123456789abcdef0123456789abcdef" };
+	auto_store_list struct store_list l = { 0 };
+	auto_close int body = body_file(PAGE), zeros = memfd_create("zeros", MFD_CLOEXEC), back = -1;
+	static char page[PAGE], got[SIZE];
+	auto_fixture f;
+	struct store_added added;
+
+	TEST_EQ_FATAL(pread(body, page, PAGE, 0), PAGE);
+	TEST_EQ_FATAL(ftruncate(zeros, SIZE), 0);
+	TEST_EQ_FATAL(pwrite(zeros, page, PAGE, AT), PAGE);
+	TEST_EQ_FATAL(fixture_open(&f, NULL), 0);
+	n_holes = 0;
+	TEST_EQ_FATAL(store_add(&f.store, &m, "{}", 2, zeros, SIZE, &added), 0);
+	TEST_EQ(added.body_status, 0);
+	TEST_EQ(n_holes, PIECES + 1);
+	TEST_EQ_FATAL(store_list(&f.store, &l), 0);
+	TEST_EQ_FATAL(store_open_body(&f.store, &l.items[0], &back), 0);
+	TEST_EQ(read(back, got, SIZE), SIZE);
+	TEST_EQ(memcmp(got + AT, page, PAGE), 0);
+	memset(got + AT, 0, PAGE);
+	TEST_EQ(got[0] || memcmp(got, got + 1, SIZE - 1), 0);
 }
 
 /* The body tells what it is when it is copied away. */
@@ -403,7 +441,8 @@ static void bad_input_is_refused(void)
 	TEST_EQ(files_in(&f), 0);
 }
 
-TEST_SUITE(store, TEST(record_and_body_come_back), TEST(attributes_are_set),
+TEST_SUITE(store, TEST(record_and_body_come_back), TEST(pages_of_zeros_are_few_holes),
+	   TEST(attributes_are_set),
 	   TEST(ids_are_found_by_their_beginning), TEST(every_step_may_fail),
 	   TEST(killed_writer_loses_only_the_body), TEST(foreign_files_stay),
 	   TEST(removed_while_its_body_is_written), TEST(nothing_is_pinned_that_is_gone),
