@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/out.h"
 #include "base/str.h"
+#include "base/vec.h"
 
 #define PROCESSES_MAX 65536u
 
@@ -55,7 +56,7 @@ static void sort(struct candidate *list, size_t n, uid_t own)
 static int list_candidates(uid_t own, struct candidate **ret, size_t *ret_n)
 {
 	DIR *dir = opendir("/proc");
-	struct candidate *list = NULL, *grown;
+	struct candidate *list = NULL;
 	size_t n = 0, capacity = 0;
 	struct dirent *e;
 	struct stat st;
@@ -67,13 +68,8 @@ static int list_candidates(uid_t own, struct candidate **ret, size_t *ret_n)
 		if (str_to_u64(e->d_name, 1, INT32_MAX, &pid) < 0 || (pid_t)pid == getpid() ||
 		    fstatat(dirfd(dir), e->d_name, &st, 0) < 0)
 			continue;
-		if (n == capacity) {
-			capacity = capacity ? 2 * capacity : 256;
-			grown = realloc(list, capacity * sizeof(*grown));
-			if (!grown)
-				break;
-			list = grown;
-		}
+		if (vec_reserve(&list, n, 1, &capacity, sizeof(*list)) < 0)
+			break;
 		list[n++] = (struct candidate){ .pid = (pid_t)pid, .uid = st.st_uid };
 	}
 	closedir(dir);

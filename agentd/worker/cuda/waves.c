@@ -9,6 +9,7 @@
 #include "agentd/worker/snapshot/wave_convert.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/vec.h"
 
 #define GRIDS_MAX    4096u
 #define MISSING_MAX  (2 * CUDBGSHIM_MAX_DEVICES + 8)
@@ -196,17 +197,9 @@ static void ask_grid(struct look *l, uint32_t dev, uint64_t id)
 {
 	struct grid *g;
 
-	if (find_grid(l, dev, id) || l->n_grids == GRIDS_MAX)
+	if (find_grid(l, dev, id) || l->n_grids == GRIDS_MAX ||
+	    vec_reserve(&l->grids, l->n_grids, 1, &l->grids_capacity, sizeof(*l->grids)) < 0)
 		return;
-	if (l->n_grids == l->grids_capacity) {
-		size_t capacity = l->grids_capacity ? 2 * l->grids_capacity : 16;
-
-		g = realloc(l->grids, capacity * sizeof(*g));
-		if (!g)
-			return;
-		l->grids = g;
-		l->grids_capacity = capacity;
-	}
 	g = &l->grids[l->n_grids++];
 	*g = (struct grid){ .dev = dev, .id = id };
 	g->known = cudbgshim_get_grid(l->c->shim, dev, id, &g->facts) == 0;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/vec.h"
 #include "rpc_gen.h"
 
 void undo_deinit(struct undo *u)
@@ -18,16 +19,9 @@ void undo_deinit(struct undo *u)
 int undo_push(struct undo *u, const char *what, undo_fn fn, void *ctx, uint64_t arg,
 	      uint32_t *ret_ticket, struct agent_err *err)
 {
-	if (u->n == u->capacity) {
-		size_t capacity = u->capacity ? u->capacity * 2 : 16;
-		struct undo_entry *grown = realloc(u->entries, capacity * sizeof(*grown));
-
-		if (!grown)
-			return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, what, NULL,
-					     "out of memory, nothing was changed");
-		u->entries = grown;
-		u->capacity = capacity;
-	}
+	if (vec_reserve(&u->entries, u->n, 1, &u->capacity, sizeof(*u->entries)) < 0)
+		return agent_err_set(err, RPC_ERROR_INTERNAL, ENOMEM, what, NULL,
+				     "out of memory, nothing was changed");
 	u->entries[u->n++] = (struct undo_entry){
 		.ticket = ++u->last_ticket, .what = what, .fn = fn, .ctx = ctx, .arg = arg
 	};

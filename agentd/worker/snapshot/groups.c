@@ -7,6 +7,7 @@
 #include "agentd/worker/snapshot/hash.h"
 #include "agentd/worker/target/waves.h"
 #include "base/cleanup.h"
+#include "base/vec.h"
 
 #define LANES_MAX 64u
 
@@ -43,15 +44,8 @@ static bool is_of(const struct group *g, const struct wave *w)
 
 static int add_group(struct table *t, const struct wave *w)
 {
-	if (t->n == t->capacity) {
-		size_t capacity = 2 * t->capacity;
-		struct group *groups = realloc(t->groups, capacity * sizeof(*groups));
-
-		if (!groups)
-			return -ENOMEM;
-		t->groups = groups;
-		t->capacity = capacity;
-	}
+	if (vec_reserve(&t->groups, t->n, 1, &t->capacity, sizeof(*t->groups)) < 0)
+		return -ENOMEM;
 	t->groups[t->n++] = (struct group){ .gpu_id = w->gpu_id, .state = w->state,
 					    .reasons = w->reasons, .exception = w->exception,
 					    .kernel = w->kernel,
