@@ -261,7 +261,7 @@ static void who_is_too_many_is_told(void)
 /* The monitor keeps what it knows about a client for as long as the frontend says that there is one. */
 static void the_monitor_is_told_who_has_gone(void)
 {
-	struct ipc_clients m;
+	struct ipc_clients m = { 0 };
 	int clients[IPC_CLIENTS_UNTOLD / 2];
 
 	begin();
@@ -312,7 +312,7 @@ static void what_the_monitor_does_not_take_is_told_later(void)
 
 static void the_monitor_closes_and_changes_connections(void)
 {
-	struct ipc_clients told;
+	struct ipc_clients told = { 0 };
 	char byte;
 	int a, b;
 
