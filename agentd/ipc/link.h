@@ -43,6 +43,7 @@
 #define IPC_FLAG_WRITER	 8u /**< The client itself holds the writer lease. */
 #define IPC_FLAG_FD	 16u /**< A socket comes along, whose other end the client gets. */
 #define IPC_FLAG_ADMIN	 32u /**< The client is an administrator. */
+#define IPC_FLAG_FORCED	 64u /**< For this call another client has lost the writer lease by force. */
 
 /** The head of each message between the frontend and a worker or store. */
 struct ipc_head {

@@ -7,7 +7,8 @@
  * Messages between the monitor and the frontend.
  *
  * The judge stands between them (monitor_judge.h).  It answers itself whatever is about connections
- * and their sockets: IPC_CLIENT, IPC_CLIENTS, IPC_DROP and IPC_CLOSER never reach the monitor.
+ * and their sockets: IPC_CLIENT, IPC_CLIENTS, IPC_DROP and IPC_CLOSER never reach the monitor.  Nor does IPC_TAKEN;
+ * IPC_RELEASE goes on as a note.
  */
 
 #include <stdint.h>
@@ -46,6 +47,8 @@ enum ipc_monitor_frontend_type {
 	IPC_HOOKS,     /**< struct ipc_hooks; the document of a test. */
 	IPC_DROP,      /**< struct ipc_drop; a socket that the frontend must not be the last to close. */
 	IPC_CLIENTS,   /**< struct ipc_clients. */
+	IPC_RELEASE,   /**< struct ipc_release. */
+	IPC_TAKEN,     /**< struct ipc_taken. */
 	/* monitor -> frontend */
 	IPC_CLIENT,  /**< struct ipc_client; the client's socket, where the connection is new. */
 	IPC_STARTED, /**< struct ipc_started; one descriptor (channel) when a worker was made. */
@@ -65,7 +68,7 @@ enum ipc_note_kind {
 	IPC_NOTE_IDLE,
 	IPC_NOTE_STATUS,    /**< value: sessions << 16 | connections. */
 	IPC_NOTE_KILL,	    /**< value: id of a worker that does not answer. */
-	IPC_NOTE_RELEASE,   /**< value: id of a worker whose process no rule is to watch now. */
+	IPC_NOTE_RELEASE,   /**< value: id of a worker whose process no rule is to watch now; the judge's. */
 	IPC_NOTE_DROPPED,   /**< The frontend has closed the socket that it sent with its last IPC_DROP. */
 	IPC_NOTE_PONG,	    /**< value: number of the ping. */
 	IPC_NOTE_OWED,	    /**< A process did not get what a dead worker owed it. */
@@ -220,6 +223,26 @@ struct ipc_closer {
 	uint32_t type;
 	uint32_t kind; /**< enum ipc_closer_kind. */
 	uint32_t uid;
+};
+
+/** A client wants no rule to watch the process of its session any more; the judge writes down who. */
+struct ipc_release {
+	uint32_t type;
+	uint32_t worker;
+	uint64_t client; /**< Id of the connection on whose behalf. */
+};
+
+/**
+ * A client has taken the writer lease from another one, and the worker, which tells of that, hangs and is
+ * to be killed.
+ */
+struct ipc_taken {
+	uint32_t type;
+	uint32_t worker;
+	uint64_t client, from; /**< Ids of the connections of both. */
+	uint32_t is_forced;
+	uint32_t pad;
+	uint64_t idle_ms;
 };
 
 /** The monitor asks whether the frontend still serves. */

@@ -45,6 +45,7 @@ enum judge_type {
 	JUDGE_WATCH_ASKED, /**< struct judge_watch, without facts; JUDGE_WATCH answers. */
 	JUDGE_STOP,	  /**< struct judge_stop: accept nobody and ask nobody any more. */
 	JUDGE_USED,	  /**< struct judge_used. */
+	JUDGE_RECORD_USED, /**< struct judge_record_used. */
 };
 
 /** Who a client is, as the judge has read it from its socket and its process. */
@@ -129,6 +130,13 @@ struct judge_used {
 	uint32_t uid;		       /**< Whose process that is. */
 	uint32_t pad;
 	struct ipc_used used;
+};
+
+/** The client of a store uses a record of another user. */
+struct judge_record_used {
+	uint32_t type;
+	uint32_t worker; /**< The store. */
+	struct ipc_record_used used;
 };
 
 /** The agent stops. */

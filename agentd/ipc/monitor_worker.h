@@ -7,6 +7,7 @@
  * Messages between the monitor and its other children: workers, stores and adapters.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "agentd/ipc/child.h"
@@ -26,6 +27,7 @@ enum ipc_monitor_worker_type {
 	 */
 	IPC_BROKER,
 	IPC_USED, /**< struct ipc_used. */
+	IPC_RECORD_USED, /**< struct ipc_record_used. */
 	/* monitor -> worker */
 	IPC_RULE,   /**< struct ipc_rule. */
 	IPC_LET_IN, /**< struct ipc_let_in; before the frontend hears that the client may call the worker. */
@@ -77,11 +79,21 @@ struct ipc_hook {
 enum ipc_use {
 	IPC_USE_READ = 1, /**< It reads what a process of another user does. */
 	IPC_USE_CONTROL,  /**< It changes something. */
+	/* It gets the writer lease, which another client had: */
+	IPC_USE_TAKEN_FORCED, /**< by force, */
+	IPC_USE_TAKEN_SILENT, /**< because that client has asked for nothing for some time, */
+	IPC_USE_TAKEN_LEFT,   /**< or because that client has left the session, as the frontend says. */
 	IPC_USE_COUNT,
 };
 
+/** @return whether that is about the writer lease, so that there is another client that had it. */
+static inline bool ipc_use_is_taken(uint32_t use)
+{
+	return use >= IPC_USE_TAKEN_FORCED && use <= IPC_USE_TAKEN_LEFT;
+}
+
 /** Most IPC_USED that a worker sends in a second; what is above that it counts. */
-#define IPC_USED_PER_SECOND 50
+#define IPC_USED_PER_SECOND 75
 /** A worker that sends more in a second is not itself any more, and is killed. */
 #define IPC_USED_MAX 1000
 /** Room for the name of a method, with its NUL. */
@@ -94,6 +106,21 @@ struct ipc_used {
 	uint64_t client; /**< The number of its connection. */
 	uint32_t more;	 /**< So many calls of that client more, of any kind, were counted since it was named last. */
 	char method[IPC_METHOD_SIZE];
+	uint64_t from;	  /**< IPC_USE_TAKEN_...: the number of the connection that had the lease. */
+	uint64_t idle_ms; /**< And how long ago it asked for something. */
+};
+
+/** Room for the id of a record, with its NUL. */
+#define IPC_RECORD_SIZE 32
+
+/** The client of a store reads or changes a record of another user: the store says so when it lets the client do it. */
+struct ipc_record_used {
+	uint32_t type;
+	uint32_t kind; /**< IPC_USE_READ or IPC_USE_CONTROL. */
+	uint32_t uid;  /**< Whose record it is; UINT32_MAX: there are several. */
+	uint32_t more; /**< So many calls more, of any kind, were counted since the last message. */
+	char method[IPC_METHOD_SIZE];
+	char record[IPC_RECORD_SIZE]; /**< "": several. */
 };
 
 /** Whatever a child may tell the monitor. */
@@ -105,6 +132,7 @@ union ipc_child_message {
 	struct ipc_found found;
 	struct ipc_hook hook;
 	struct ipc_used used;
+	struct ipc_record_used record_used;
 };
 
 /** What a rule keeps of an exception; with LIGHT and FULL it is a core besides the document. */

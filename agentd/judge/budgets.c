@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "agentd/judge/budgets.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #define SECOND_NS  UINT64_C(1000000000)
 #define PRICE_NS   (SECOND_NS / 5)
 #define BURST	   20
@@ -25,7 +28,29 @@ static struct budgets_user *user_of(struct budgets *b, uid_t uid, uint64_t now)
 	return spare;
 }
 
-bool budgets_add(struct budgets *b, uid_t uid, uint32_t n, uint64_t now)
+static bool has_word(const char *list, const char *word)
+{
+	const size_t n = strlen(word);
+
+	for (const char *p = list; (p = strstr(p, word)); p += n)
+		if ((p == list || p[-1] == ' ') && (!p[n] || p[n] == ' '))
+			return true;
+	return false;
+}
+
+static void add_word(char list[BUDGETS_KINDS], const char *word)
+{
+	static const char more[] = " ...";
+	const size_t used = strlen(list);
+
+	if (has_word(list, word) || has_word(list, &more[1]))
+		return;
+	if (used + 1 + strlen(word) + strlen(more) >= BUDGETS_KINDS)
+		word = &more[1];
+	snprintf(list + used, BUDGETS_KINDS - used, "%s%s", used ? " " : "", word);
+}
+
+bool budgets_add(struct budgets *b, uid_t uid, const char *kind, uint32_t n, uint64_t now)
 {
 	struct budgets_user *u = user_of(b, uid, now);
 
@@ -38,18 +63,19 @@ bool budgets_add(struct budgets *b, uid_t uid, uint32_t n, uint64_t now)
 	if (!u->n)
 		u->since_ns = now;
 	u->n = n < UINT32_MAX - u->n ? u->n + n : UINT32_MAX;
+	add_word(u->kinds, kind);
 	return false;
 }
 
-uint64_t budgets_due(struct budgets *b, uint64_t now, bool all,
-		     void (*tell)(uid_t uid, uint32_t n, uint32_t seconds))
+uint64_t budgets_due(struct budgets *b, uint64_t now, bool all, budgets_tell_fn *tell)
 {
 	uint64_t next = 0;
 
 	for (struct budgets_user *u = b->users; u < &b->users[BUDGETS_USERS]; u++) {
 		if (u->n && (all || now - u->since_ns >= SUMMARY_NS)) {
-			tell(u->uid, u->n, (uint32_t)((now - u->since_ns + SECOND_NS - 1) / SECOND_NS));
+			tell(u->uid, u->n, u->kinds, (uint32_t)((now - u->since_ns + SECOND_NS - 1) / SECOND_NS));
 			u->n = 0;
+			u->kinds[0] = '\0';
 		}
 		if (u->n && (!next || u->since_ns + SUMMARY_NS < next))
 			next = u->since_ns + SUMMARY_NS;

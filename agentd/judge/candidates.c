@@ -111,8 +111,15 @@ static void audit_refusal(struct judge *j, const struct ipc_start *start, const 
 {
 	const struct audit_client who = { .pid = client->peer.pid, .uid = client->peer.uid };
 
-	if (budgets_add(&j->candidates.refusals, client->peer.charge, 1, now))
+	if (budgets_add(&j->candidates.refusals, client->peer.charge, "session.attach", 1, now))
 		audit_attach(&who, start->pid, verdict, false);
+}
+
+/* Nothing was said about its rights. */
+static bool is_unknown(const struct ipc_started *m)
+{
+	return m->verdict == IPC_VERDICT_NO_PROCESS || m->verdict == IPC_VERDICT_LIMIT ||
+	       m->verdict == IPC_VERDICT_RESCUE || m->verdict == IPC_VERDICT_FAILED;
 }
 
 /* Whom it lets in the monitor writes down itself. */
@@ -124,6 +131,9 @@ static void tell(struct judge *j, const struct ipc_start *start, struct client *
 
 	if (is_refusal)
 		audit_refusal(j, start, client, (enum ipc_verdict)m->verdict, now);
+	if (start->judge && !is_unknown(m))
+		names_judged(&j->names, client->id, (pid_t)start->pid,
+			     is_refusal ? IPC_RIGHT_NONE : (enum ipc_right)m->rights);
 	judge_tell_front(j, m, sizeof(*m), channel);
 	if (is_refusal && clients_refused(client, now))
 		tell_over(j, client);
@@ -180,8 +190,9 @@ void candidates_answered(struct judge *j, const struct ipc_started *m, int chann
 		return;
 	}
 	remove_candidate(&j->candidates, c);
-	if (c->start.kind == IPC_KIND_SESSION && !c->start.judge && m->verdict == IPC_VERDICT_OK)
-		names_add(&j->names, &j->clients, c->client, m->worker);
+	if ((c->start.kind == IPC_KIND_SESSION || c->start.kind == IPC_KIND_STORE) && !c->start.judge &&
+	    m->verdict == IPC_VERDICT_OK)
+		names_add(&j->names, &j->clients, c->client, m, (pid_t)c->start.pid);
 	tell(j, &c->start, c->client, m, channel);
 	free_candidate(c);
 }

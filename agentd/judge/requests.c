@@ -109,8 +109,54 @@ static int on_note(struct judge *j, const void *msg, size_t size, int fds[])
 	case IPC_NOTE_KILL:
 		judge_tell_monitor(j, m, sizeof(*m), -1);
 		return 0;
+	case IPC_NOTE_RELEASE: /* Nobody would be named. */
+		return -EPROTO;
 	}
 	judge_tell_manager(j, m, sizeof(*m), -1);
+	return 0;
+}
+
+/*
+ * The name of whoever may control the process of that session, or NULL.  That is no lie of the frontend's: the
+ * client may have lost the right a moment ago.
+ */
+static const struct name *find_controller(const struct judge *j, uint64_t client, uint32_t worker)
+{
+	const struct name *name = names_find(&j->names, client, worker);
+
+	return name && name->rights >= IPC_RIGHT_CONTROL ? name : NULL;
+}
+
+static int on_release(struct judge *j, const void *msg, size_t size, int fds[])
+{
+	const struct ipc_release *m = msg;
+	const struct ipc_note note = { .type = IPC_NOTE, .kind = IPC_NOTE_RELEASE, .value = m->worker };
+	const struct name *name = find_controller(j, m->client, m->worker);
+
+	if (!clients_find(&j->clients, m->client))
+		return lies("release", m->client);
+	if (!name)
+		return 0;
+	uses_release(&j->uses, name, clock_now_ns());
+	judge_tell_manager(j, &note, sizeof(note), -1);
+	return 0;
+}
+
+static int on_taken(struct judge *j, const void *msg, size_t size, int fds[])
+{
+	const struct ipc_taken *m = msg;
+	const struct name *name = find_controller(j, m->client, m->worker);
+	struct judge_used q = { .worker = m->worker,
+				.used = { .kind = m->is_forced ? IPC_USE_TAKEN_FORCED : IPC_USE_TAKEN_SILENT,
+					  .client = m->client, .from = m->from, .idle_ms = m->idle_ms,
+					  .method = "session.control" } };
+
+	if (!name)
+		return 0;
+	q.session = name->session;
+	q.pid = (uint32_t)name->target;
+	q.uid = name->target_uid;
+	uses_record(&j->uses, &j->names, &j->clients, &q, clock_now_ns());
 	return 0;
 }
 
@@ -163,6 +209,8 @@ static const struct request of_front[] = {
 	{ IPC_HOOKS, sizeof(struct ipc_hooks), 0, 1, on_hooks },
 	{ IPC_DROP, sizeof(struct ipc_drop), 1, 1, on_drop },
 	{ IPC_CLIENTS, sizeof(struct ipc_clients), 0, 0, on_clients },
+	{ IPC_RELEASE, sizeof(struct ipc_release), 0, 0, on_release },
+	{ IPC_TAKEN, sizeof(struct ipc_taken), 0, 0, on_taken },
 };
 
 /* Is that what the message needs?  Of one whose descriptors are lost the size is, too. */
@@ -191,6 +239,8 @@ int requests_read_front(struct judge *j)
 		struct ipc_note note;
 		struct ipc_drop drop;
 		struct ipc_clients clients;
+		struct ipc_release release;
+		struct ipc_taken taken;
 	} m;
 	const struct request *request;
 	size_t n_fds;
@@ -286,7 +336,13 @@ static int on_watch(struct judge *j, const void *msg, size_t size, int fds[])
 
 static int on_used(struct judge *j, const void *msg, size_t size, int fds[])
 {
-	uses_record(&j->uses, &j->names, msg, clock_now_ns());
+	uses_record(&j->uses, &j->names, &j->clients, msg, clock_now_ns());
+	return 0;
+}
+
+static int on_record_used(struct judge *j, const void *msg, size_t size, int fds[])
+{
+	uses_record_store(&j->uses, &j->names, msg, clock_now_ns());
 	return 0;
 }
 
@@ -317,6 +373,7 @@ static const struct request of_manager[] = {
 
 static const struct request of_monitor[] = {
 	{ JUDGE_USED, sizeof(struct judge_used), 0, 0, on_used },
+	{ JUDGE_RECORD_USED, sizeof(struct judge_record_used), 0, 0, on_record_used },
 	{ IPC_ENDED, sizeof(struct ipc_ended), 0, 0, on_ended },
 	{ IPC_STARTED, sizeof(struct ipc_started), 0, 1, on_started },
 };

@@ -28,7 +28,7 @@
 typedef int request_fn(struct monitor *s, struct worker *k, const void *msg, uint32_t number, int fds[]);
 
 static request_fn on_config, on_agent, on_ping, on_stop, on_look, on_let_go, on_start, on_watch, on_kill, on_store,
-	on_broker, on_found, on_hook, on_used, on_arm, on_disarm;
+	on_broker, on_found, on_hook, on_used, on_record_used, on_arm, on_disarm;
 
 #define SECOND_NS UINT64_C(1000000000)
 /* Most messages that wait for the judge where another one about the use of sessions may join them. */
@@ -64,6 +64,7 @@ static const struct request {
 	{ IPC_BROKER, SESSION, sizeof(struct ipc_broker), 1, 1, on_broker },
 	{ IPC_HOOK,   SESSION, sizeof(struct ipc_hook),	 1, 1, on_hook },
 	{ IPC_USED,   SESSION, sizeof(struct ipc_used),	 0, 0, on_used },
+	{ IPC_RECORD_USED, OF(IPC_KIND_STORE), sizeof(struct ipc_record_used), 0, 0, on_record_used },
 	{ IPC_FOUND,  LOOK,    sizeof(struct ipc_found), 0, 0, on_found },
 	{ IPC_ARM,    GUARDED, sizeof(struct ipc_guard), 0, 0, on_arm },
 	{ IPC_DISARM, GUARDED, sizeof(struct ipc_guard), 0, 0, on_disarm },
@@ -335,6 +336,23 @@ static int on_used(struct monitor *s, struct worker *k, const void *msg, uint32_
 		return -EPROTO;
 	}
 	tell_or_count_use(s, k, m);
+	return 0;
+}
+
+/* What finds no room is counted, and told with what the store says next. */
+static int on_record_used(struct monitor *s, struct worker *k, const void *msg, uint32_t number, int fds[])
+{
+	struct judge_record_used q = { .type = JUDGE_RECORD_USED, .worker = k->id,
+				       .used = *(const struct ipc_record_used *)msg };
+
+	if (!is_method(q.used.method) || is_flood(k, clock_now_ns()))
+		return -EPROTO;
+	q.used.more = add(q.used.more, k->unsaid.more);
+	k->unsaid.more = 0;
+	if (s->judge.sock >= 0 && s->judge.n_waiting < USED_WAITING_MAX)
+		monitor_tell_judge(s, &q, sizeof(q), -1);
+	else
+		k->unsaid.more = add(q.used.more, 1);
 	return 0;
 }
 

@@ -15,6 +15,7 @@
 #include "agentd/ipc/frontend_worker.h"
 #include "agentd/store/service.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/out.h"
@@ -124,6 +125,13 @@ static int find_own(struct service *s, const char *id, struct store_list *l,
 	return r;
 }
 
+/* Whoever reads or changes what is not its own is written down. */
+static void note_use(struct service *s, enum ipc_use use, enum rpc_method method, const char *record, uid_t owner)
+{
+	if (owner != s->client_uid)
+		uses_tell(&s->uses, use, rpc_methods[method].name, record, owner, clock_now_ns());
+}
+
 /* An empty text means that nothing is known, which the protocol says by leaving it out. */
 static const char *text(struct rpc_arena *a, const char *s)
 {
@@ -193,6 +201,21 @@ static int check_filter(const struct store_filter *f, struct agent_err *err)
 	return 0;
 }
 
+/* A list tells what others' processes did, so that it is a use of their records. */
+static void note_list(struct service *s, const struct rpc_record *records, size_t n)
+{
+	bool has_others = false;
+	uid_t owner = s->client_uid;
+
+	for (size_t i = 0; i < n; i++) {
+		if (records[i].uid == s->client_uid)
+			continue;
+		owner = has_others && owner != records[i].uid ? (uid_t)-1 : records[i].uid;
+		has_others = true;
+	}
+	note_use(s, IPC_USE_READ, RPC_METHOD_CORES_LIST, NULL, owner);
+}
+
 static int do_list(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 		   const struct rpc_cores_list_params *p, struct rpc_cores_list_result *ret,
 		   struct agent_err *err)
@@ -229,6 +252,7 @@ static int do_list(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	}
 	ret->records += l.n - n;
 	ret->n_records = n;
+	note_list(s, ret->records, n);
 	/* The index has all records, so it can be written only from a list of all of them. */
 	if (s->admin || s->observer)
 		store_list_keep_index(&s->store, &l);
@@ -250,6 +274,7 @@ static int do_info(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 
 	if (r < 0)
 		return r;
+	note_use(s, IPC_USE_READ, RPC_METHOD_CORES_INFO, i->id, i->uid);
 	/* A body may be listed that has no record beside it. */
 	r = i->has_record ? store_list_meta(&s->store, &l, i, &m) : -EBADMSG;
 	if (r == 0)
@@ -300,6 +325,7 @@ static int open_body(struct service *s, const char *id, struct agent_err *err)
 	if (r < 0)
 		return store_failed(r, "open core", i->id, err);
 	memcpy(s->body_id, i->id, sizeof(s->body_id));
+	s->body_uid = i->uid;
 	s->body_zstd = i->zstd;
 	return 0;
 }
@@ -316,6 +342,7 @@ static int do_read(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 
 	if (r < 0)
 		return r;
+	note_use(s, IPC_USE_READ, RPC_METHOD_CORES_READ, s->body_id, s->body_uid);
 	if (p->offset > (uint64_t)INT64_MAX - p->size)
 		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
 				     "params.offset: larger than any file");
@@ -342,6 +369,7 @@ static int do_pin(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 
 	if (r < 0)
 		return r;
+	note_use(s, IPC_USE_CONTROL, RPC_METHOD_CORES_PIN, i->id, i->uid);
 	ret->pinned = !p->has_pinned || p->pinned;
 	r = store_pin(&s->store, i, ret->pinned);
 	if (r == -EDQUOT)
@@ -363,6 +391,7 @@ static int do_remove(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 
 	if (r < 0)
 		return r;
+	note_use(s, IPC_USE_CONTROL, RPC_METHOD_CORES_REMOVE, i->id, i->uid);
 	/* The store refuses to remove a body that is open, and this process may have it open. */
 	if (!strcmp(s->body_id, i->id))
 		close_body(s);
@@ -478,6 +507,7 @@ int client_run(struct service *s)
 	}
 	if (r != -EPIPE)
 		log_error("channel of the store: %s", strerror(-r));
+	uses_end(&s->uses);
 	close_body(s);
 	ipc_link_deinit(&s->link);
 	return r == -EPIPE ? 0 : 1;

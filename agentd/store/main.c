@@ -123,7 +123,7 @@ static int start(struct service *s)
 int main(int argc, char **argv)
 {
 	static const struct argv_option *const tables[] = { options, NULL };
-	struct service s = { .link = IPC_LINK_NULL, .body_fd = -1 };
+	struct service s = { .link = IPC_LINK_NULL, .body_fd = -1, .uses = { .fd = IPC_FD_MONITOR } };
 	char error[160];
 
 	if (fd_reserve_stdio() < 0)

@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "agentd/ipc/link.h"
+#include "agentd/store/uses.h"
 #include "store/store.h"
 
 /** The state of this process. */
@@ -28,7 +29,9 @@ struct service {
 	/** The body read last, owned; it is open so that it is not removed meanwhile; -1: none. */
 	int body_fd;
 	char body_id[STORE_ID_SIZE];
+	uid_t body_uid; /**< Whose record that is. */
 	bool body_zstd;
+	struct uses uses;
 };
 
 /** Serve a client until the channel closes or the monitor dies.  @return exit status. */

@@ -118,23 +118,6 @@ static int session_attach(void *ctx, struct rpc_call *call, struct rpc_arena *ar
 	return RPC_LATER;
 }
 
-/* Of the calls that change something this is the only one that no worker serves. */
-static void audit(const struct conn *c, const struct session *s, const char *method)
-{
-	char target[12], uid[12], pid[12];
-	const struct log_field fields[] = {
-		{ "OBJECT_PID", target },       { "GPU_AGENT_PEER_UID", uid },
-		{ "GPU_AGENT_PEER_PID", pid },  { "GPU_AGENT_METHOD", method },
-		{ "GPU_AGENT_SESSION", s->id }, { NULL, NULL }
-	};
-
-	snprintf(target, sizeof(target), "%u", s->pid);
-	snprintf(uid, sizeof(uid), "%u", c->uid);
-	snprintf(pid, sizeof(pid), "%d", (int)c->pid);
-	log_record(LOG_LEVEL_INFO, LOG_MESSAGE_CONTROL, fields,
-		   "%s on process %u by uid %u (pid %s)", method, s->pid, c->uid, pid);
-}
-
 static void detach_expired(int fd, short what, void *user)
 {
 	struct request *r = user;
@@ -162,8 +145,7 @@ static int session_detach(void *ctx, struct rpc_call *call, struct rpc_arena *ar
 
 		if (r < 0)
 			return r;
-		audit(call->conn, s, rpc_methods[call->request->method].name);
-		rules_release(s);
+		rules_release(s, call->conn);
 	}
 	if (s->rule[0] || LIST_NEXT(LIST_FIRST(&s->attachments), in_session)) {
 		attachment_leave(a);

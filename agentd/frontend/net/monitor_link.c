@@ -28,6 +28,13 @@ void monitor_link_note(struct monitor_link *s, enum ipc_note_kind kind, uint32_t
 	monitor_link_send(s, &m, sizeof(m), NULL, 0);
 }
 
+void monitor_link_release(struct monitor_link *s, uint32_t worker, uint64_t client)
+{
+	const struct ipc_release m = { .type = IPC_RELEASE, .worker = worker, .client = client };
+
+	monitor_link_send(s, &m, sizeof(m), NULL, 0);
+}
+
 void monitor_link_drop(struct monitor_link *s, int fd, uid_t uid)
 {
 	const struct ipc_drop m = { .type = IPC_DROP, .uid = uid };

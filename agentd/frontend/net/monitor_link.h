@@ -54,6 +54,8 @@ void monitor_link_send(struct monitor_link *s, const void *msg, size_t size, con
 int monitor_link_try(struct monitor_link *s, const void *msg, size_t size);
 /** Send a message that has only a kind and a value. */
 void monitor_link_note(struct monitor_link *s, enum ipc_note_kind kind, uint32_t value);
+/** Ask that no rule watch the process of that worker any more, on behalf of the connection with that id. */
+void monitor_link_release(struct monitor_link *s, uint32_t worker, uint64_t client);
 /** Ask for a process that closes @p fd, which stays open here until closing_received() hears of it. */
 void monitor_link_drop(struct monitor_link *s, int fd, uid_t uid);
 /** Tell the monitor the figures for the service status. */

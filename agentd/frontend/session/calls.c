@@ -95,7 +95,9 @@ static void call_with(struct session *s, struct request *r, const char *params, 
 				 .flags = flags | (fd >= 0 ? IPC_FLAG_FD : 0) |
 					  (s->writer ? IPC_FLAG_HOLDER : 0) |
 					  (r->conn && r->conn->admin ? IPC_FLAG_ADMIN : 0) |
-					  (s->writer && s->writer == r->conn ? IPC_FLAG_WRITER : 0),
+					  (s->writer && s->writer == r->conn ? IPC_FLAG_WRITER : 0) |
+					  (r->has_taken && r->taken.reason == RPC_CONTROL_REASON_FORCED ?
+						   IPC_FLAG_FORCED : 0),
 				 .client = r->conn ? r->conn->id : 0,
 				 .holder_uid = s->writer ? s->writer->uid : 0,
 				 .size = size };

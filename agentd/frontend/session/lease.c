@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agentd/frontend/net/monitor_link.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/out.h"
@@ -166,30 +167,6 @@ static int check_lock(const struct attachment *a, struct agent_err *err)
 
 /* ------------------------------------------------------------------ breaking ----------------- */
 
-static void record(const struct attachment *a, const struct rpc_taken_control *t)
-{
-	const struct session *s = a->session;
-	char target[12], uid[12], pid[12], from_uid[12], from_pid[12];
-	const char *why = rpc_control_reason_name(t->reason);
-	const struct log_field fields[] = { { "OBJECT_PID", target },
-					    { "GPU_AGENT_PEER_UID", uid },
-					    { "GPU_AGENT_PEER_PID", pid },
-					    { "GPU_AGENT_FROM_UID", from_uid },
-					    { "GPU_AGENT_FROM_PID", from_pid },
-					    { "GPU_AGENT_REASON", why },
-					    { "GPU_AGENT_SESSION", s->id },
-					    { NULL, NULL } };
-
-	snprintf(target, sizeof(target), "%u", s->pid);
-	snprintf(uid, sizeof(uid), "%u", a->conn->uid);
-	snprintf(pid, sizeof(pid), "%d", (int)a->conn->pid);
-	snprintf(from_uid, sizeof(from_uid), "%u", t->uid);
-	snprintf(from_pid, sizeof(from_pid), "%u", t->pid);
-	log_record(LOG_LEVEL_INFO, LOG_MESSAGE_TAKEN, fields,
-		   "control of process %u taken from uid %u (pid %u) by uid %u (pid %s): %s", s->pid,
-		   t->uid, t->pid, a->conn->uid, pid, why);
-}
-
 static void tell_loser(struct session *s)
 {
 	struct rpc_control_lost_params p = { .session = s->id,
@@ -217,12 +194,26 @@ static void loss_done(struct session *s)
 	tell_loser(s);
 }
 
+static void tell_taken(const struct session *s)
+{
+	const struct ipc_taken m = { .type = IPC_TAKEN,
+				     .worker = s->worker,
+				     .client = s->loss.by,
+				     .from = s->loss.from,
+				     .is_forced = s->loss.reason == RPC_CONTROL_REASON_FORCED,
+				     .idle_ms = s->loss.idle_ms };
+
+	monitor_link_send(s->all->monitor, &m, sizeof(m), NULL, 0);
+}
+
 void lease_undo_expired(int fd, short what, void *user)
 {
 	struct session *s = user;
 
 	log_warning("session %s: its worker does not undo what the holder of the lease did: killed",
 		    s->id);
+	/* It has not come to say who has the lease now. */
+	tell_taken(s);
 	session_kill(s);
 }
 
@@ -249,6 +240,9 @@ static void begin_loss(struct attachment *a, const struct attachment *holder,
 				       .end_ns = end_ns,
 				       .call_id = s->all->last_call + 1,
 				       .client = holder->number,
+				       .by = a->conn->id,
+				       .from = holder->conn->id,
+				       .idle_ms = lease_idle_ms(holder),
 				       .by_pid = (uint32_t)a->conn->pid,
 				       .by_uid = a->conn->uid,
 				       .reason = t->reason };
@@ -271,7 +265,6 @@ static void break_lease(struct attachment *a, struct attachment *holder, enum le
 		.reason = is_silent(holder) ? RPC_CONTROL_REASON_SILENT : RPC_CONTROL_REASON_FORCED,
 		.queues = stopped ? u->n_queues : 0,
 	};
-	record(a, &r->taken);
 	lock_out(holder, a);
 	begin_loss(a, holder, want, &r->taken);
 	s->writer = a->conn;

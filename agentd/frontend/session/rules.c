@@ -52,11 +52,11 @@ void rules_named(struct sessions *all, const struct ipc_rule_name *m)
 	net_update_idle(all->net);
 }
 
-void rules_release(struct session *s)
+void rules_release(struct session *s, const struct conn *by)
 {
 	if (!s->rule[0])
 		return;
-	monitor_link_note(s->all->monitor, IPC_NOTE_RELEASE, s->worker);
+	monitor_link_release(s->all->monitor, s->worker, by->id);
 	s->rule[0] = '\0';
 }
 

@@ -11,8 +11,8 @@
 void rules_named(struct sessions *all, const struct ipc_rule_name *m);
 /** @return the rule of this name; NULL: there is none. */
 struct front_rule *rules_find(struct sessions *all, const char *name);
-/** Take the rule from a session that it watches; the monitor does the same. */
-void rules_release(struct session *s);
+/** Take the rule from a session that it watches, for a client; the monitor does the same. */
+void rules_release(struct session *s, const struct conn *by);
 /** Add what a worker has counted (IPC_COUNTS). */
 void rules_count(struct session *s, const struct ipc_message *m);
 /** Count as lost what a worker had begun with: it will not count any more. */

@@ -88,6 +88,8 @@ struct lease_loss {
 	uint64_t end_ns;  /**< When the worker is killed if it has not answered. */
 	uint32_t client;  /**< Number of the attachment that lost it. */
 	uint32_t by_pid, by_uid;
+	uint64_t by, from; /**< Ids of the connections that have it now, and that had it, */
+	uint64_t idle_ms;  /**< which asked for something so long ago. */
 	enum rpc_control_reason reason;
 };
 

@@ -485,8 +485,12 @@ static int do_control(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 		      const struct rpc_session_control_params *params,
 		      struct rpc_session_control_result *ret, struct agent_err *err)
 {
-	const struct session *s = ctx;
+	struct session *s = ctx;
 
+	if (params->take)
+		session_lease_taken(s);
+	else
+		usage_gives_back(&s->usage, s->call.client);
 	ret->control = s->call.flags & IPC_FLAG_WRITER;
 	return 0;
 }

@@ -263,6 +263,12 @@ static void check_ended(struct session *s)
 		suspension_sync(s);
 }
 
+void session_lease_taken(struct session *s)
+{
+	usage_takes(&s->usage, s->call.client, (enum rpc_method)s->call.number, s->call.flags & IPC_FLAG_FORCED,
+		    clock_now_ns());
+}
+
 static void serve_attach(struct session *s)
 {
 	auto_out struct out text;
@@ -270,6 +276,8 @@ static void serve_attach(struct session *s)
 
 	out_init(&text, 0);
 	session_id(s, id);
+	if (s->target && s->call.flags & IPC_FLAG_WRITER)
+		session_lease_taken(s);
 	if (s->target) {
 		const struct access_target *facts = &s->target->facts;
 		const struct rpc_session_attach_result result = {
@@ -300,6 +308,12 @@ static int check_right(const struct session *s, struct agent_err *err)
 			     "you may look at process %d, but not control it", (int)s->options->pid);
 }
 
+/* Whoever calls that has the lease; the handler of session.control sees to the other way to get it. */
+static bool uses_lease(uint32_t method)
+{
+	return method < RPC_METHOD_COUNT && (rpc_methods[method].lease || method == RPC_METHOD_GPU_RESUME);
+}
+
 static void serve_method(struct session *s, struct ipc_message *m)
 {
 	auto_rpc_arena struct rpc_arena arena;
@@ -313,6 +327,8 @@ static void serve_method(struct session *s, struct ipc_message *m)
 	session_work_begin(s);
 	r = check_right(s, &err);
 	if (r == 0) {
+		if (uses_lease(m->head.number))
+			session_lease_taken(s);
 		usage_called(&s->usage, s->call.client, (enum rpc_method)m->head.number, clock_now_ns());
 		r = rpc_session_dispatch(&session_handlers, s, NULL, &arena,
 					 (enum rpc_method)m->head.number, m->text, (size_t)m->head.size,

@@ -99,6 +99,8 @@ void session_undo_end(struct session *s);
 int session_core_begin(struct session *s, struct target_waves_from *from,
 		       const struct target_core_wanted *what, uint32_t stop_ms, struct rpc_arena *a,
 		       struct target_core *ret, struct agent_err *err);
+/** By the call that is being served its client has the writer lease from now on. */
+void session_lease_taken(struct session *s);
 /** Send the frontend a message of its own, whose text is not JSON. */
 void session_tell(struct session *s, enum ipc_frontend_worker_type type, const struct out *text);
 /** @return the session as the rule on it sees it; valid as long as the session. */

@@ -9,6 +9,9 @@
 #include "base/str.h"
 
 #define SECOND_NS UINT64_C(1000000000)
+#define SHARE	    (IPC_USED_PER_SECOND / 3)
+/* Of that so much is for what was not told lately. */
+#define FIRST_SHARE (SHARE / 5)
 /* After so long a reading that goes on is told again. */
 #define READS_NS (10 * SECOND_NS)
 
@@ -43,12 +46,18 @@ static int grow(struct usage *u)
 }
 
 /* @return whether the monitor will hear it. */
+static bool send_used(struct usage *u, struct ipc_used *m, enum rpc_method method)
+{
+	m->type = IPC_USED;
+	str_copy(m->method, sizeof(m->method), rpc_methods[method].name);
+	return fd_send(u->fd, m, sizeof(*m), NULL, 0) == (ssize_t)sizeof(*m);
+}
+
 static bool tell(struct usage *u, const struct usage_client *c, enum ipc_use use, enum rpc_method method)
 {
-	struct ipc_used m = { .type = IPC_USED, .kind = use, .client = c->id, .more = c->untold };
+	struct ipc_used m = { .kind = use, .client = c->id, .more = c->untold };
 
-	str_copy(m.method, sizeof(m.method), rpc_methods[method].name);
-	return fd_send(u->fd, &m, sizeof(m), NULL, 0) == (ssize_t)sizeof(m);
+	return send_used(u, &m, method);
 }
 
 static void tell_untold(struct usage *u, struct usage_client *c)
@@ -153,14 +162,18 @@ static bool was_told(struct usage_client *c, enum rpc_method method, uint64_t no
 	return c->told & UINT64_C(1) << method;
 }
 
-/* What others do is told, however much the target's user does. */
-static bool has_room(struct usage *u, const struct usage_client *c, uint64_t now)
+/*
+ * What others do is told, however much the target's user does, and what they change, however much they read.
+ * @param again  The same was told of that client lately.
+ */
+static bool has_room(struct usage *u, const struct usage_client *c, enum ipc_use use, bool again, uint64_t now)
 {
-	struct usage_second *second = c->uid == u->owner ? &u->own : &u->others;
+	struct usage_second *second = c->uid == u->owner   ? &u->own :
+				      use == IPC_USE_READ ? &u->others_read : &u->others_changed;
 
 	if (now - second->since_ns >= SECOND_NS)
 		*second = (struct usage_second){ .since_ns = now };
-	if (second->n >= IPC_USED_PER_SECOND / 2)
+	if (second->n >= (again ? SHARE - FIRST_SHARE : SHARE))
 		return false;
 	second->n++;
 	return true;
@@ -170,29 +183,64 @@ void usage_called(struct usage *u, uint64_t id, enum rpc_method method, uint64_t
 {
 	struct usage_client *c = usage_find(u, id);
 	enum ipc_use use = c && method < RPC_METHOD_COUNT ? use_of(u, c, method) : 0;
+	bool again;
 
+	if (c && u->holder.id == id && method != RPC_METHOD_GPU_RENEW)
+		u->holder.asked_ns = now;
 	if (!use)
 		return;
-	if ((use == IPC_USE_READ && was_told(c, method, now)) || !has_room(u, c, now) || !tell(u, c, use, method)) {
+	again = was_told(c, method, now);
+	if ((use == IPC_USE_READ && again) || !has_room(u, c, use, again, now) || !tell(u, c, use, method)) {
 		c->last_use = use;
 		c->last_method = method;
 		c->untold++;
 		return;
 	}
 	c->untold = 0;
-	if (use == IPC_USE_READ)
-		c->told |= UINT64_C(1) << method;
+	c->told |= UINT64_C(1) << method;
+}
+
+static bool tell_taken(struct usage *u, const struct usage_client *c, enum rpc_method method, bool forced, uint64_t now)
+{
+	const struct usage_holder *h = &u->holder;
+	struct ipc_used m = { .kind = h->has_left ? IPC_USE_TAKEN_LEFT :
+				      forced	  ? IPC_USE_TAKEN_FORCED : IPC_USE_TAKEN_SILENT,
+			      .client = c->id,
+			      .from = h->id,
+			      .idle_ms = (now - h->asked_ns) / 1000000 };
+
+	return has_room(u, c, IPC_USE_CONTROL, false, now) && send_used(u, &m, method);
+}
+
+void usage_takes(struct usage *u, uint64_t id, enum rpc_method method, bool forced, uint64_t now)
+{
+	const struct usage_client *c = usage_find(u, id);
+
+	if (!c || c->rights < IPC_RIGHT_CONTROL)
+		return;
+	/* What cannot be told now is told of its next call. */
+	if (u->holder.id && u->holder.id != id && !tell_taken(u, c, method, forced, now))
+		return;
+	u->holder = (struct usage_holder){ .id = id, .asked_ns = now };
+}
+
+void usage_gives_back(struct usage *u, uint64_t id)
+{
+	if (u->holder.id == id)
+		u->holder = (struct usage_holder){ 0 };
 }
 
 void usage_left(struct usage *u, uint64_t id, uint64_t now)
 {
 	struct usage_client *c = usage_find(u, id);
 
+	if (u->holder.id == id)
+		u->holder.has_left = true;
 	if (!c)
 		return;
 	c->has_left = true;
 	c->has_called = false;
-	if (c->untold && has_room(u, c, now))
+	if (c->untold && has_room(u, c, c->last_use, false, now))
 		tell_untold(u, c);
 }
 

@@ -448,6 +448,55 @@ def control(client, whose):
     done = call(IPC["gpu.suspend"], whose, b'{"session":"s%d"}' % session)
     print("answer", struct.pack("<I", done).hex(), file=report)
 
+def control_two(client, *how):
+    "Has the queues suspended for that client, and then lets the next one have control, quietly."
+    other = 0
+    while not other:
+        told, gift, _, _ = socket.recv_fds(monitor, 4096, 4)
+        if struct.unpack_from("<I", told)[0] == IPC["CLIENT"]:
+            other = struct.unpack_from("<IIQ", told)[2]
+
+    def started(client):
+        start(client)
+        kind, channel = 0, []
+        while kind != IPC["STARTED"]:
+            told, channel, _, _ = socket.recv_fds(monitor, 4096, 4)
+            kind, = struct.unpack_from("<I", told)
+        return struct.unpack_from("<IIII", told)[2:] + (channel,)
+    number, session, channel = started(client)
+    started(other)
+    worker = socket.socket(fileno=channel[0])
+    worker.setblocking(True)
+
+    def say(kind, method, of, params=b"", flags=2):
+        worker.send(struct.pack("<IIQIIQQII", IPC[kind], method, 1, flags, 0, of, len(params), 0, 0) + params)
+
+    def call(method, of, params=b""):
+        say("CALL", IPC[method], of, params)
+        kind = 0
+        while kind not in (IPC["REPLY"], IPC["ERROR"], IPC["OVER"]):
+            answer = worker.recv(65536)
+            kind = struct.unpack_from("<I", answer)[0] if answer else IPC["OVER"]
+        return kind
+    params = b'{"session":"s%d"}' % session
+    for of in (client, other):
+        assert call("session.attach", of) == IPC["REPLY"]
+    assert call("gpu.suspend", client, params) == IPC["REPLY"]
+    if "left" in how:
+        say("CLIENT_LEFT", 0, client)
+    assert call("gpu.resume", other, params) == IPC["REPLY"]
+    if "release" in how:
+        monitor.send(struct.pack("<IIQ", IPC["RELEASE"], number, other))
+    print("answer", b"done".hex(), file=report)
+
+def release(client):
+    monitor.send(struct.pack("<IIQ", IPC["RELEASE"], 1, client))
+
+def lie_of_control(client):
+    "Of a session that neither of the two is in."
+    monitor.send(struct.pack("<IIQQIIQ", IPC["TAKEN"], 1, client, client + 1, 1, 0, 5))
+    print("answer", b"done".hex(), file=report)
+
 def flood(client):
     for i in range(10000):
         start(client, of=0x7ffffff0)
@@ -482,6 +531,13 @@ TRIES = dict(
     control=lambda c: control(c, c),
     control_nobody=lambda c: control(c, 0),
     control_never=lambda c: control(c, c + 1),
+    control_taken=lambda c: control_two(c),
+    control_left=lambda c: control_two(c, "left"),
+    release_other=lambda c: control_two(c, "release"),
+    release_never=lambda c: release(c + 1),
+    release_stranger=lambda c: (release(c), print("answer", b"done".hex(), file=report)),
+    release_note=lambda c: monitor.send(struct.pack("<IIII", IPC["NOTE"], 5, 1, 0)),
+    lie_of_control=lie_of_control,
 )
 answer = b""
 while answer[:4] != struct.pack("<I", IPC["CLIENT"]):
@@ -567,6 +623,18 @@ def connected(s, uid):
     return connect
 
 
+def connected_later(s):
+    """Connects again and again until somebody is there, behind the first client."""
+    def connect(tell, wait):
+        tell(b"begins")
+        report = s.directory / "report"
+        wait_until(lambda: report.exists() and "tries" in report.read_text(), "that front has a client")
+        keep = Rpc(s.directory / "run/agentd.sock")
+        wait()
+        keep.close()
+    return connect
+
+
 @contextlib.contextmanager
 def fallen_front(s, what, pid, uid=0):
     """What that front was told, having tried it with the id of a client of that user; None: the agent has ended."""
@@ -584,8 +652,8 @@ def fallen_front(s, what, pid, uid=0):
 
 
 LIES = ("never", "zero", "closed", "closed_twice", "closed_never", "taken", "hooks_never", "hooks_closed", "store_never",
-        "socket", "colluder", "adapter_colluder", "adapter_pair", "adapter_file", "adapter_text")
-NONSENSE = ("short", "long", "hooks_file", "drop_file")
+        "release_never", "socket", "colluder", "adapter_colluder", "adapter_pair", "adapter_file", "adapter_text")
+NONSENSE = ("short", "long", "hooks_file", "drop_file", "release_note")
 
 
 def test_a_fallen_front_invents_no_client():
@@ -655,6 +723,34 @@ def test_a_fallen_front_controls_nothing_unseen():
                 assert s.target_state()["suspended_queues"] == 0 and s.app.popen.poll() is None, what
             assert (named in s.agentd.err()) == seen, s.agentd.err()
             assert ("front speaks for a client that the monitor has not let in" in s.agentd.err()) != seen, s.agentd.err()
+
+
+def test_a_fallen_front_changes_hands_in_no_silence():
+    """Who gets control from whom is written down as the judge knows them, also when that front says that one has left."""
+    need_root()
+    for what, reason in (("control_taken", "silent"), ("control_left", "left")):
+        with Scene(user_mode=False, start_agent=False) as s, child(connected_later(s)) as _, \
+                fallen_front(s, what, s.app.pid) as answer:
+            assert answer == b"done", (what, answer)
+            line = wait_until(lambda: next((x for x in s.agentd.err().splitlines() if "taken from" in x), None), what)
+            pids = re.findall(r"uid 0 \(pid (\d+)\)", line)
+            assert len(set(pids)) == 2 and line.endswith(f": {reason}"), line
+
+
+def test_a_fallen_front_releases_nobody_in_silence():
+    """The judge names who did it; where nobody may, nothing is released or written."""
+    need_root()
+    with Scene(user_mode=False, start_agent=False) as s, child(connected_later(s)) as _, \
+            fallen_front(s, "release_other", s.app.pid) as answer:
+        assert answer == b"done", answer
+        wait_until(lambda: f"session.detach on process {s.app.pid} by uid 0 (pid " in s.agentd.err(), "it is written down")
+    for what in ("release_stranger", "lie_of_control"):
+        with Scene(user_mode=False, start_agent=False) as s, fallen_front(s, what, s.app.pid) as answer:
+            assert answer == b"done", answer
+            # What it says next is taken behind that.
+            s.agentd.popen.terminate()
+            s.agentd.popen.wait(PATIENCE)
+            assert "session.detach" not in s.agentd.err() and "taken from" not in s.agentd.err(), s.agentd.err()
 
 
 def test_a_fallen_front_that_floods_is_killed():

@@ -10,6 +10,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -173,8 +174,9 @@ def test_who_does_what_is_recorded():
         taker = s.connect()
         s.attach(rpc=taker, force=True)
         got = journal.wait("TAKEN", OBJECT_PID=s.app.pid, GPU_AGENT_SESSION=session, GPU_AGENT_FROM_UID=0,
-                           GPU_AGENT_FROM_PID=os.getpid(), GPU_AGENT_REASON="forced", **me)
-        assert got["SYSLOG_IDENTIFIER"] == "gpu-agent-front" and got["PRIORITY"] == "6", got
+                           GPU_AGENT_FROM_PID=os.getpid(), GPU_AGENT_REASON="forced", _PID=judge, **me)
+        assert got["SYSLOG_IDENTIFIER"] == "gpu-agentd" and got["PRIORITY"] == "6", got
+        assert int(got["GPU_AGENT_IDLE_MS"]) < 60000 and got["GPU_AGENT_METHOD"] == "session.attach", got
         taker.call("session.detach", session=session)
         name = s.rpc.call("gpu.snapshot", session=session, record=True)["record"]
         got = journal.wait("RECORD", OBJECT_PID=s.app.pid, GPU_AGENT_RECORD=name, GPU_AGENT_PID=s.app.pid, GPU_AGENT_UID=0)
@@ -233,6 +235,106 @@ def test_reads_of_others_are_recorded():
             journal.wait("READ", GPU_AGENT_METHOD="memory.read", GPU_AGENT_COUNT=4, **about)
             assert sum_of(journal.drain(), "READ", **peer(uid)) == 6, journal.records
         assert not [r for r in journal.drain() if r["MESSAGE_ID"] == IDS["READ"] and r["GPU_AGENT_PEER_UID"] == str(OWNER)]
+
+
+def taken(journal):
+    return [r for r in journal.drain() if r["MESSAGE_ID"] == IDS["TAKEN"]]
+
+
+@in_namespace
+def test_each_way_to_take_control_is_recorded():
+    """Once each; nobody's who gets what nobody has."""
+    with journaled() as (s, journal):
+        s.app = s.start_app(WAVES)
+        first, second = s.connect(), s.connect()
+        session = s.attach(rpc=first)
+        s.attach(rpc=second)
+        first.call("gpu.suspend", session=session)
+        first.call("gpu.resume", session=session)
+        first.call("session.control", session=session, take=False)
+        second.call("gpu.suspend", session=session)
+        second.call("gpu.resume", session=session)
+        assert not taken(journal), journal.records
+        n = 0
+        for rpc, method, more in ((first, "session.control", {"take": True, "force": True}),
+                                  (second, "gpu.resume", {"force": True})):
+            rpc.call(method, session=session, **more)
+            n += 1
+            journal.wait("TAKEN", GPU_AGENT_METHOD=method, GPU_AGENT_REASON="forced", OBJECT_PID=s.app.pid)
+            assert len(taken(journal)) == n, journal.records
+        # It leaves the session, and stays connected.
+        second.call("session.detach", session=session)
+        first.call("gpu.suspend", session=session)
+        journal.wait("TAKEN", GPU_AGENT_METHOD="gpu.suspend", GPU_AGENT_REASON="left")
+        # A worker that hangs tells nothing.
+        s.attach(rpc=second)
+        os.kill(s.worker_pids()[0], signal.SIGSTOP)
+        assert second.call("gpu.resume", session=session, force=True)["taken"]["worker_killed"]
+        (judge,) = children_named(s.agentd.pid, "gpu-agent-judge")
+        journal.wait("TAKEN", GPU_AGENT_REASON="forced", GPU_AGENT_METHOD="session.control", _PID=judge,
+                     behind=journal.records.index(taken(journal)[n]) + 1)
+
+
+@in_namespace
+def test_uses_of_records_of_others_are_recorded():
+    """Of the owner nothing; of others who reads, lists, pins and removes, by what the judge knows of them."""
+    with journaled(agent="observer_group = daemon\n") as (s, journal):
+        s.app = s.start_app("runtime on; queues 2; spin", user=OWNER)
+        owner, session = attached(s, OWNER)
+        names = [owner.call("gpu.snapshot", session=session, record=True)["record"] for _ in range(2)]
+        (judge,) = children_named(s.agentd.pid, "gpu-agent-judge")
+
+        def use(rpc):
+            rpc.call("cores.list")
+            for _ in range(3):
+                rpc.call("cores.info", record=names[0])
+            rpc.call("cores.info", record=names[1])
+        use(owner)
+        owner.call("cores.pin", record=names[0])
+        with ids_of(OBSERVER, [1]):
+            observer = s.connect()
+        use(observer)
+        about = {"GPU_AGENT_UID": OWNER, "_PID": judge}
+        journal.wait("RECORD_USED", GPU_AGENT_METHOD="cores.list", GPU_AGENT_RECORD="several", **about, **peer(OBSERVER))
+        journal.wait("RECORD_USED", GPU_AGENT_METHOD="cores.info", GPU_AGENT_RECORD=names[0], GPU_AGENT_COUNT=1, **about,
+                     **peer(OBSERVER))
+        journal.wait("RECORD_USED", GPU_AGENT_METHOD="cores.info", GPU_AGENT_RECORD=names[1], GPU_AGENT_COUNT=3, **about,
+                     **peer(OBSERVER))
+        assert observer.error("cores.remove", record=names[1]).name == "not_permitted"
+        admin = s.connect()
+        admin.call("cores.pin", record=names[0], pinned=False)
+        admin.call("cores.remove", record=names[0])
+        for method in ("cores.pin", "cores.remove"):
+            journal.wait("RECORD_USED", GPU_AGENT_METHOD=method, GPU_AGENT_RECORD=names[0], **about, **peer(0))
+        for uid, methods in ((OWNER, set()), (OBSERVER, {"cores.list", "cores.info"}), (0, {"cores.pin", "cores.remove"})):
+            got = {r["GPU_AGENT_METHOD"] for r in journal.drain() if r["MESSAGE_ID"] == IDS["RECORD_USED"] and
+                   r["GPU_AGENT_PEER_UID"] == str(uid)}
+            assert got == methods, (uid, got)
+
+
+@in_namespace
+def test_a_flood_of_reads_hides_no_change():
+    """Nor what is called again and again another method: all of it by one user, to a process of another one."""
+    with journaled() as (s, journal):
+        s.app = s.start_app("runtime on; queues 2; spin", user=OWNER)
+        admin = s.connect()
+        session = s.attach(rpc=admin)
+        others = [s.connect() for _ in range(30)]
+        for rpc in others:
+            s.attach(rpc=rpc)
+        for rpc in others:
+            rpc.error("memory.read", session=session, address="0x10", size=4)
+            rpc.call("code.list", session=session)
+            journal.drain()
+        admin.call("gpu.suspend", session=session)
+        journal.wait("CONTROL", GPU_AGENT_METHOD="gpu.suspend", GPU_AGENT_COUNT=1, **peer(0))
+        for i in range(400):
+            admin.call("gpu.renew", session=session, lease_ms=5000)
+            journal.drain()
+        admin.call("gpu.resume", session=session)
+        s.agentd.popen.terminate()
+        s.agentd.popen.wait(60)
+        assert any("gpu.resume" in r.get("GPU_AGENT_METHOD", "") + r.get("GPU_AGENT_METHODS", "") for r in journal.drain())
 
 
 @in_namespace

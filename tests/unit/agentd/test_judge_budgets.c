@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Records of refusals and the like: a flood of them hides nobody else's, and is told as one. */
 #include "agentd/judge/budgets.h"
+#include <stdio.h>
+#include <string.h>
+
 #include "testlib.h"
 
 #define SECOND_NS UINT64_C(1000000000)
@@ -9,13 +12,15 @@
 static struct {
 	uid_t uid;
 	uint32_t n, seconds, calls;
+	char kinds[BUDGETS_KINDS];
 } told;
 
-static void tell(uid_t uid, uint32_t n, uint32_t seconds)
+static void tell(uid_t uid, uint32_t n, const char *kinds, uint32_t seconds)
 {
 	told.uid = uid;
 	told.n = n;
 	told.seconds = seconds;
+	strcpy(told.kinds, kinds);
 	told.calls++;
 }
 
@@ -25,7 +30,7 @@ static unsigned flood(struct budgets *r, uid_t uid, unsigned n, uint64_t now)
 	unsigned records = 0;
 
 	for (unsigned i = 0; i < n; i++)
-		records += budgets_add(r, uid, 1, now);
+		records += budgets_add(r, uid, "attach", 1, now);
 	return records;
 }
 
@@ -68,11 +73,35 @@ static void events_that_came_together_count(void)
 
 	told = (typeof(told)){ 0 };
 	TEST_EQ(flood(&r, 1001, 19, now), 19);
-	TEST_EQ(budgets_add(&r, 1001, 1000, now), true);
-	TEST_EQ(budgets_add(&r, 1001, 70, now), false);
-	TEST_EQ(budgets_add(&r, 1001, UINT32_MAX, now), false);
+	TEST_EQ(budgets_add(&r, 1001, "attach", 1000, now), true);
+	TEST_EQ(budgets_add(&r, 1001, "attach", 70, now), false);
+	TEST_EQ(budgets_add(&r, 1001, "attach", UINT32_MAX, now), false);
 	TEST_EQ(budgets_due(&r, now, true, tell), 0);
 	TEST_EQ(told.n, UINT32_MAX);
+}
+
+/* What was only counted is told by its kinds, each once, as far as there is room. */
+static void kinds_are_told(void)
+{
+	const uint64_t now = 1000 * SECOND_NS;
+	struct budgets r = { 0 };
+	char kind[28];
+
+	flood(&r, 1001, 20, now);
+	budgets_add(&r, 1001, "gpu.renew", 1, now);
+	budgets_add(&r, 1001, "gpu.suspend", 1, now);
+	budgets_add(&r, 1001, "gpu.renew", 1, now);
+	budgets_add(&r, 1001, "gpu.re", 1, now);
+	budgets_due(&r, now, true, tell);
+	TEST_STR(told.kinds, "gpu.renew gpu.suspend gpu.re");
+	for (unsigned i = 0; i < 100; i++) {
+		snprintf(kind, sizeof(kind), "abcdefghijklmnopqrstuvw%03u", i);
+		budgets_add(&r, 1001, kind, 1, now);
+	}
+	budgets_due(&r, now, true, tell);
+	CU_ASSERT_PTR_NOT_NULL(strstr(told.kinds, "abcdefghijklmnopqrstuvw000 "));
+	TEST_STR(strrchr(told.kinds, ' '), " ...");
+	CU_ASSERT_TRUE(strlen(told.kinds) < BUDGETS_KINDS);
 }
 
 /* Who comes with a new user each time gets no more than all of them have together. */
@@ -95,4 +124,4 @@ static void many_users_are_no_way_around_it(void)
 }
 
 TEST_SUITE(judge_budgets, TEST(a_flood_is_told_in_one_record), TEST(events_that_came_together_count),
-	   TEST(many_users_are_no_way_around_it));
+	   TEST(kinds_are_told), TEST(many_users_are_no_way_around_it));

@@ -222,6 +222,9 @@ static void readings_are_told_from_time_to_time(void)
 	end(&u);
 }
 
+/* Of methods that are called again and again so many are told in a second. */
+#define SHARE (IPC_USED_PER_SECOND / 3 - IPC_USED_PER_SECOND / 15)
+
 /* The monitor would kill a worker that says more; the next message has the rest. */
 static void floods_are_counted(void)
 {
@@ -236,13 +239,58 @@ static void floods_are_counted(void)
 		usage_called(&u, 1, RPC_METHOD_GPU_RENEW, begun + i * SECOND_NS / 20000);
 	/* Behind it somebody else is heard. */
 	usage_called(&u, 2, RPC_METHOD_MEMORY_READ, begun + SECOND_NS / 2);
-	TEST_EQ(u.own.n, IPC_USED_PER_SECOND / 2);
-	TEST_EQ(u.others.n, 1);
-	TEST_EQ(count_told(1, &calls), IPC_USED_PER_SECOND / 2);
-	TEST_EQ(calls, IPC_USED_PER_SECOND / 2);
+	TEST_EQ(u.own.n, SHARE);
+	TEST_EQ(u.others_read.n, 1);
+	/* Nor does it hide what else this client does. */
+	usage_called(&u, 1, RPC_METHOD_GPU_SUSPEND, begun + SECOND_NS / 2);
+	TEST_EQ(u.own.n, SHARE + 1);
+	TEST_EQ(count_told(1, &calls), SHARE + 1);
 	usage_end(&u);
-	TEST_EQ(count_told(1, &rest), 1);
-	TEST_EQ(calls + rest, 10000);
+	TEST_EQ(count_told(1, &rest), 0);
+	TEST_EQ(calls + rest, 10001);
+	end(&u);
+}
+
+/* Whoever gets the writer lease while another one has it has taken it, whatever the frontend says. */
+static void takers_are_told(void)
+{
+	const struct ipc_let_in one = { .client = 1, .rights = IPC_RIGHT_CONTROL, .uid = 1000 },
+				two = { .client = 2, .rights = IPC_RIGHT_CONTROL, .uid = 1000 };
+	const uint64_t begun = 100 * SECOND_NS;
+	struct ipc_used m;
+	struct usage u;
+
+	begin(&u, 1000);
+	usage_let_in(&u, &one);
+	usage_let_in(&u, &two);
+	let_in(&u, 3, 1001);
+	usage_takes(&u, 1, RPC_METHOD_GPU_SUSPEND, false, begun);
+	usage_takes(&u, 1, RPC_METHOD_GPU_RENEW, false, begun);
+	TEST_EQ(told().type, 0);
+	/* More time is no sign of life. */
+	usage_called(&u, 1, RPC_METHOD_GPU_RENEW, begun + 2 * SECOND_NS);
+	told();
+	usage_takes(&u, 2, RPC_METHOD_SESSION_CONTROL, true, begun + 3 * SECOND_NS);
+	m = told();
+	TEST_EQ(m.kind, IPC_USE_TAKEN_FORCED);
+	TEST_EQ(m.client, 2);
+	TEST_EQ(m.from, 1);
+	TEST_EQ(m.idle_ms, 3000);
+	TEST_STR(m.method, "session.control");
+	usage_takes(&u, 1, RPC_METHOD_SESSION_ATTACH, false, begun + 4 * SECOND_NS);
+	TEST_EQ(told().kind, IPC_USE_TAKEN_SILENT);
+	usage_left(&u, 1, begun + 4 * SECOND_NS);
+	usage_takes(&u, 2, RPC_METHOD_GPU_SUSPEND, false, begun + 5 * SECOND_NS);
+	TEST_EQ(told().kind, IPC_USE_TAKEN_LEFT);
+	/* Given back, or to somebody who is not there. */
+	usage_gives_back(&u, 1);
+	TEST_EQ(u.holder.id, 2);
+	usage_gives_back(&u, 2);
+	usage_takes(&u, 9, RPC_METHOD_GPU_SUSPEND, false, begun + 5 * SECOND_NS);
+	usage_takes(&u, 3, RPC_METHOD_GPU_SUSPEND, false, begun + 5 * SECOND_NS);
+	TEST_EQ(u.holder.id, 0);
+	usage_takes(&u, 1, RPC_METHOD_GPU_SUSPEND, false, begun + 6 * SECOND_NS);
+	TEST_EQ(told().type, 0);
 	end(&u);
 }
 
@@ -267,4 +315,4 @@ static void nothing_is_lost_in_a_full_socket(void)
 
 TEST_SUITE(worker_usage, TEST(who_is_let_in_is_known), TEST(those_who_left_make_room),
 	   TEST(those_who_never_called_make_room), TEST(what_is_told), TEST(readings_are_told_from_time_to_time),
-	   TEST(floods_are_counted), TEST(nothing_is_lost_in_a_full_socket));
+	   TEST(floods_are_counted), TEST(takers_are_told), TEST(nothing_is_lost_in_a_full_socket));
