@@ -516,6 +516,15 @@ int sandbox_adapter(void)
 	return r < 0 ? r : apply(adapter_calls, ARRAY_SIZE(adapter_calls), allow_child);
 }
 
+int sandbox_parser(void)
+{
+	int r = limit_memory(RLIMIT_AS);
+
+	if (r == 0)
+		r = landlock_forbid_files();
+	return r < 0 ? r : apply(NULL, 0, NULL);
+}
+
 int sandbox_store(int dir_fd)
 {
 	int r = landlock_keep_beneath(dir_fd);

@@ -73,6 +73,8 @@ int sandbox_core(void);
  * start a child that runs the disassembler.
  */
 int sandbox_adapter(void);
+/** Confine the parser of the configuration: it has its memory and the descriptors it was given, and can open none. */
+int sandbox_parser(void);
 /** Confine the connect broker: it may answer its worker's calls, and make Unix sockets. */
 int sandbox_connect(void);
 /**

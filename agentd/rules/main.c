@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gpu-agent-rules: reads the configuration for the monitor, decides which processes are watched by
- * which rule, and has hooks run.
+ * gpu-agent-rules: reads the configuration for the monitor, has it parsed by a process without rights,
+ * decides which processes are watched by which rule, and has hooks run.
  *
  * It may read files and become other users, which the runners of hooks need, but trace nobody: what
  * it wants to know about processes it asks the monitor (agentd/ipc/monitor_rules.h).
@@ -15,6 +15,7 @@
 
 #include "agentd/child.h"
 #include "agentd/privileges.h"
+#include "agentd/rules/config/parser.h"
 #include "agentd/rules/engine/check.h"
 #include "agentd/rules/saved.h"
 #include "agentd/rules/service.h"
@@ -25,10 +26,11 @@
 #include "base/log.h"
 #include "base/out.h"
 
-static bool again, own_socket;
+static bool again, own_socket, parses;
 
 static const struct argv_option own_options[] = {
 	{ "again", 0, ARGV_FLAG, &again, NULL, "a rules process has died: go on with what it had read" },
+	{ "parse", 0, ARGV_FLAG, &parses, NULL, "only parse the configuration, for another one of these" },
 	{ "own-socket", 0, ARGV_FLAG, &own_socket, NULL, "the monitor makes the socket" },
 	{ 0 },
 };
@@ -149,12 +151,14 @@ int main(int argc, char **argv)
 	if (fd_reserve_stdio() < 0)
 		return 1;
 	r = argv_parse(argc, argv, tables, error, sizeof(error));
-	if (r != 0 || (!options.check_config && !options.dump_config && !is_started_by_monitor())) {
+	if (r != 0 || (!options.check_config && !options.dump_config && !parses && !is_started_by_monitor())) {
 		fputs("gpu-agent-rules is started by gpu-agentd\n", stderr);
 		return 2;
 	}
 	/* To administrators, whose file and whose hooks these lines are about, this is gpu-agentd. */
 	log_init("gpu-agentd", options.verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
+	if (parses)
+		return parser_run();
 	r = find_runner(runner, sizeof(runner));
 	if (r < 0) {
 		log_error("gpu-agent-hook: %s", strerror(-r));

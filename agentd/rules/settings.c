@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "agentd/rules/config/keys.h"
+#include "agentd/rules/config/parser.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -103,10 +104,10 @@ static int apply_options(const struct options *o, struct config *c, struct confi
 
 int settings_load(const struct options *o, struct config *c, struct rules *rules, struct config_dump *dump)
 {
-	const struct config_reading how = { .rules = rules, .rules_need_root = !o->user,
-					    .names_must_exist = o->check_config, .dump = dump };
+	const struct config_reading how = { .rules = rules, .names_must_exist = o->check_config, .dump = dump };
+	struct config_files files = { .rules_need_root = !o->user };
 	char error[CONFIG_ERROR_SIZE] = "";
-	int r = 0, e;
+	int r;
 
 	config_init(c);
 	if (o->user) {
@@ -120,11 +121,11 @@ int settings_load(const struct options *o, struct config *c, struct rules *rules
 			config_dump_note(dump, "agent", "socket", c->socket, "--user");
 	}
 	if (o->config)
-		r = config_read_file(c, &how, o->config, error, sizeof(error));
+		config_files_read(&files, o->config);
 	else if (!o->user)
-		r = config_read_default(c, &how, error, sizeof(error));
-	e = rules_check(rules, error, sizeof(error));
-	r = r ? r : e;
+		config_files_read_default(&files);
+	r = files.n || files.no_memory ? parser_parse_files(c, &how, &files, error, sizeof(error)) : 0;
+	config_files_deinit(&files);
 	if (r < 0) {
 		log_lines(error);
 		return r;

@@ -1,27 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 #include "agentd/rules/config/config.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <ini.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "agentd/rules/config/dump.h"
 #include "agentd/rules/config/keys.h"
 #include "agentd/rules/engine/rules.h"
 #include "base/cleanup.h"
-#include "base/fd.h"
 #include "base/nearest.h"
 #include "base/str.h"
-#include "paths.h"
-
-#define FILE_MAX ((size_t)64 << 10)
 
 struct parse {
 	struct config *config;
@@ -261,7 +254,7 @@ static int parse(struct config *c, const struct config_reading *how, const char 
 			   .error = error, .error_size = error_size };
 	int line;
 
-	if (size > FILE_MAX || memchr(text, '\0', size)) {
+	if (size > CONFIG_FILE_MAX || memchr(text, '\0', size)) {
 		append(error, error_size, "%s: not a configuration file", name);
 		return -EINVAL;
 	}
@@ -288,98 +281,19 @@ int config_parse(struct config *c, const struct config_reading *how, const char 
 	return parse(c, how, name, text, size, true, error, error_size);
 }
 
-/* Of root, or of whoever runs a daemon for himself; and nobody else may change it. */
-static bool is_trusted(const struct config_reading *how, int fd)
+int config_parse_files(struct config *c, const struct config_reading *how, const struct config_files *f, char *error,
+		       size_t error_size)
 {
-	struct stat st;
-
-	return !how->rules_need_root ||
-	       (fstat(fd, &st) == 0 && st.st_uid == 0 && !(st.st_mode & (S_IWGRP | S_IWOTH)));
-}
-
-static int read_file(struct config *c, const struct config_reading *how,
-		     const char *path, char *error, size_t error_size)
-{
-	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
-	auto_free char *text = NULL;
-	char opened[32];
-	size_t size;
-	int r = fd < 0 ? -errno : 0;
-
-	/* What was judged is what is read, whatever the name stands for by then. */
-	snprintf(opened, sizeof(opened), "/proc/self/fd/%d", fd);
-	if (r == 0)
-		r = fd_read_file(opened, FILE_MAX, &text, &size);
-	if (r < 0) {
-		append(error, error_size, "%s: %s", path, strerror(-r));
-		return r;
-	}
-	return parse(c, how, path, text, size, is_trusted(how, fd), error, error_size);
-}
-
-int config_read_file(struct config *c, const struct config_reading *how,
-		     const char *path, char *error, size_t error_size)
-{
-	error[0] = '\0';
-	return read_file(c, how, path, error, error_size);
-}
-
-/* @return 0 also when it is not there. */
-static int read_if_there(struct config *c, const struct config_reading *how,
-			 const char *path, char *error, size_t error_size)
-{
-	if (access(path, F_OK) < 0 && errno == ENOENT)
-		return 0;
-	return read_file(c, how, path, error, error_size);
-}
-
-static int is_fragment(const struct dirent *d)
-{
-	size_t n = strlen(d->d_name);
-
-	return d->d_name[0] != '.' && n > 5 && !strcmp(d->d_name + n - 5, ".conf");
-}
-
-static int read_fragments(struct config *c, const struct config_reading *how,
-			  const char *dir, char *error, size_t error_size)
-{
-	struct dirent **names;
-	int n = scandir(dir, &names, is_fragment, alphasort), r = 0;
-
-	if (n < 0 && errno != ENOENT) {
-		r = -errno;
-		append(error, error_size, "%s: %s", dir, strerror(-r));
-	}
-	for (int i = 0; i < n; i++) {
-		char path[PATH_MAX + 300];
-		int e;
-
-		snprintf(path, sizeof(path), "%s/%s", dir, names[i]->d_name);
-		e = read_file(c, how, path, error, error_size);
-		r = r ? r : e;
-		free(names[i]);
-	}
-	if (n >= 0)
-		free(names);
-	return r;
-}
-
-int config_read_default(struct config *c, const struct config_reading *how,
-			char *error, size_t error_size)
-{
-	static const char *const dirs[] = { VENDORCONFDIR, SYSCONFDIR "/gpu-agent" };
-	int r = 0;
+	int r = f->no_memory ? -ENOMEM : 0;
 
 	error[0] = '\0';
-	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
-		char path[PATH_MAX];
-		int e;
+	for (const struct config_file *i = f->list; i < f->list + f->n; i++) {
+		int e = i->status;
 
-		snprintf(path, sizeof(path), "%s/agentd.conf", dirs[i]);
-		e = read_if_there(c, how, path, error, error_size);
-		r = r ? r : e;
-		snprintf(path, sizeof(path), "%s/agentd.conf.d", dirs[i]);
-		e = read_fragments(c, how, path, error, error_size);
+		if (e < 0)
+			append(error, error_size, "%s: %s", i->path, strerror(-e));
+		else
+			e = parse(c, how, i->path, i->text, i->size, i->trusted, error, error_size);
 		r = r ? r : e;
 	}
 	return r;

@@ -63,6 +63,16 @@ const char *config_dump_where(const struct config_dump *d, const char *section, 
 	return s ? s->where : NULL;
 }
 
+void config_dump_write(const struct config_dump *d, struct out *o)
+{
+	for (const struct config_setting *s = d->list; s < d->list + d->n; s++) {
+		const char *const texts[] = { s->section, s->name, s->value, s->where };
+
+		for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+			out_bytes(o, texts[i], strlen(texts[i]) + 1);
+	}
+}
+
 void config_dump_deinit(struct config_dump *d)
 {
 	for (size_t i = 0; i < d->n; i++)

@@ -24,6 +24,8 @@ void config_dump_note(struct config_dump *d, const char *section, const char *na
 const char *config_dump_where(const struct config_dump *d, const char *section, const char *name);
 /** Append a file that agentd.conf(5) could be, with the origin of each line as its comment. */
 void config_dump_print(const struct config_dump *d, const struct config *c, struct out *o);
+/** Append the list as bytes: of each setting the four texts, each with its NUL. */
+void config_dump_write(const struct config_dump *d, struct out *o);
 /** Free the list. */
 void config_dump_deinit(struct config_dump *d);
 

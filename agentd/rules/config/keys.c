@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "agentd/rules/config/keys.h"
 
-#include <grp.h>
-#include <pwd.h>
 #include <string.h>
 
 #include "agentd/ipc/child.h"
 #include "agentd/rules/config/config.h"
+#include "agentd/rules/engine/users.h"
 #include "base/cleanup.h"
 #include "base/out.h"
 #include "base/str.h"
@@ -96,10 +95,11 @@ const char *config_key_store(const struct config_key *k, const char *value, bool
 {
 	char *field = (char *)c + k->offset;
 	uint64_t v = 0;
+	uint32_t id;
 
-	if (names_must_exist && *value && k->kind == CONFIG_USER && !getpwnam(value))
+	if (names_must_exist && *value && k->kind == CONFIG_USER && users_find(USERS_USER, value, &id) < 0)
 		return "there is no such user";
-	if (names_must_exist && *value && k->kind == CONFIG_GROUP && !getgrnam(value))
+	if (names_must_exist && *value && k->kind == CONFIG_GROUP && users_find(USERS_GROUP, value, &id) < 0)
 		return "there is no such group";
 	switch (k->kind) {
 	case CONFIG_USER:
@@ -135,6 +135,16 @@ const char *config_key_store(const struct config_key *k, const char *value, bool
 	}
 	*(uint32_t *)(void *)field = (uint32_t)v;
 	return NULL;
+}
+
+const char *config_key_check(const struct config_key *k, const struct config *c)
+{
+	const char *field = (const char *)c + k->offset;
+	const uint32_t value = k->size ? 0 : *(const uint32_t *)(const void *)field;
+
+	if (!k->size)
+		return value < k->min || value > k->max ? "out of range" : NULL;
+	return memchr(field, '\0', k->size) ? NULL : "no text";
 }
 
 static void print_duration(struct out *o, uint32_t ms)

@@ -45,6 +45,8 @@ const struct config_key *config_key_find(const char *section, const char *name);
  */
 const char *config_key_store(const struct config_key *k, const char *value, bool names_must_exist,
 			     struct config *c);
+/** @return NULL, or what is wrong with a value that another process has set. */
+const char *config_key_check(const struct config_key *k, const struct config *c);
 /** Append the value as agentd.conf would have it. */
 void config_key_print(const struct config_key *k, const struct config *c, struct out *o);
 

@@ -5,13 +5,13 @@
 #include <errno.h>
 #include <fnmatch.h>
 #include <limits.h>
-#include <pwd.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agentd/cgroup.h"
+#include "agentd/rules/engine/users.h"
 #include "base/cleanup.h"
 #include "base/nearest.h"
 #include "base/str.h"
@@ -22,8 +22,6 @@
 #define RATE_MS	     60000
 #define KEY_MS	     600000
 #define HOLD_MS	     10000
-#define HOLD_MS_MAX  300000
-#define PERIOD_MS_MAX (7u * 86400 * 1000)
 #define WORDS_SIZE   1024
 /* inih cuts longer headers off (its MAX_SECTION). */
 #define SECTION_MAX  49
@@ -141,17 +139,13 @@ static const char *set_container(struct rule *r, const char *value)
 
 static bool parse_user(const char *word, uid_t *ret)
 {
-	const struct passwd *pw;
 	uint64_t v;
 
 	if (str_to_u64(word, 0, UINT32_MAX - 1, &v) == 0) {
 		*ret = (uid_t)v;
 		return true;
 	}
-	pw = getpwnam(word);
-	if (pw)
-		*ret = pw->pw_uid;
-	return pw != NULL;
+	return users_find(USERS_USER, word, ret) == 0;
 }
 
 static const char *add_user(struct rule *r, const char *word)
@@ -284,12 +278,12 @@ static bool parse_period(const char *text, uint32_t *ret_ms)
 	uint64_t ms, s;
 
 	if (str_to_ms(text, &ms) < 0) {
-		if (str_to_age(text, &s) < 0 || s > PERIOD_MS_MAX / 1000)
+		if (str_to_age(text, &s) < 0 || s > RULE_PERIOD_MS_MAX / 1000)
 			return false;
 		ms = s * 1000;
 	}
 	*ret_ms = (uint32_t)ms;
-	return ms && ms <= PERIOD_MS_MAX;
+	return ms && ms <= RULE_PERIOD_MS_MAX;
 }
 
 /* `WHAT/PERIOD`; what is copied to @p ret. */
@@ -336,7 +330,7 @@ static const char *set_hold(struct rule *r, const char *value)
 {
 	uint64_t ms;
 
-	if (str_to_ms(value, &ms) < 0 || ms > HOLD_MS_MAX)
+	if (str_to_ms(value, &ms) < 0 || ms > RULE_HOLD_MS_MAX)
 		return "not a time up to 5m";
 	r->hold_ms = (uint32_t)ms;
 	return NULL;

@@ -24,6 +24,8 @@
 #define RULE_USERS_MAX	  16
 #define RULE_PATTERN_SIZE 256
 #define RULE_WHERE_SIZE	  200
+#define RULE_HOLD_MS_MAX  300000
+#define RULE_PERIOD_MS_MAX (7u * 86400 * 1000)
 
 struct rule {
 	char name[IPC_RULE_NAME_SIZE];
@@ -78,6 +80,12 @@ const char *rules_similar_key(const char *key);
  * @return 0, -EINVAL.
  */
 int rules_check(const struct rules *r, char *error, size_t error_size);
+
+/**
+ * Could agentd.conf have made that rule?
+ * @param bytes  Of a struct rule that another process has filled in.
+ */
+bool rules_is_sound(const void *bytes);
 
 /** What a rule sees of a process. */
 struct rule_subject {

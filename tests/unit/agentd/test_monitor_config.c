@@ -164,6 +164,17 @@ static void names_exist_when_that_is_asked(void)
 	TEST_STR(error, "t.conf:2: [agent] user: there is no such user");
 }
 
+static int read_file(struct config *c, const char *path, char *error, size_t size)
+{
+	struct config_files files = { 0 };
+	int r;
+
+	config_files_read(&files, path);
+	r = config_parse_files(c, &plain, &files, error, size);
+	config_files_deinit(&files);
+	return r;
+}
+
 static void binary_files_are_refused(void)
 {
 	struct config c;
@@ -171,7 +182,7 @@ static void binary_files_are_refused(void)
 
 	config_init(&c);
 	TEST_EQ(config_parse(&c, &plain, "t", "[agent]\0x", 9, error, sizeof(error)), -EINVAL);
-	TEST_EQ(config_read_file(&c, &plain, "/nonexistent/x.conf", error, sizeof(error)), -ENOENT);
+	TEST_EQ(read_file(&c, "/nonexistent/x.conf", error, sizeof(error)), -ENOENT);
 	CU_ASSERT_PTR_NOT_NULL(strstr(error, "/nonexistent/x.conf"));
 }
 
@@ -183,7 +194,7 @@ static void shipped_file_is_valid(void)
 
 	config_init(&c);
 	config_init(&defaults);
-	TEST_EQ(config_read_file(&c, &plain, "systemd/agentd.conf", error, sizeof(error)), 0);
+	TEST_EQ(read_file(&c, "systemd/agentd.conf", error, sizeof(error)), 0);
 	TEST_STR(error, "");
 	TEST_EQ(c.connections, defaults.connections);
 	TEST_STR(c.socket_group, defaults.socket_group);
