@@ -103,6 +103,7 @@ include libcudbgshim/module.mk
 include lib/corefile/module.mk
 include lib/store/module.mk
 include lib/symbols/module.mk
+include lib/hoststack/module.mk
 include lib/values/module.mk
 include lib/disasm/module.mk
 include dap/module.mk

@@ -47,6 +47,7 @@ fuzz_worker_$(1)_deps := $(protocol_gen)
 endef
 $(foreach t,code core mappings,$(eval $(call worker_fuzz,$(t))))
 
+$(eval $(call fuzz_target,hoststack,hoststack))
 $(eval $(call fuzz_target,store,store))
 
 $(eval $(call fuzz_target,dap,dap disasm protocol,$(protocol_ldlibs) $(disasm_ldlibs) -lpthread))

@@ -8,6 +8,7 @@ test_$(1)_ldlibs := $(cunit_libs) $(3)
 endef
 
 $(eval $(call unit_test,base,base))
+$(eval $(call unit_test,hoststack,hoststack base))
 $(eval $(call unit_test,agentd_ipc,agentd base))
 $(eval $(call unit_test,agentd_child,agentd base))
 # The kernel's answers about a peer, as other kernels give them.
