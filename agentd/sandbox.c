@@ -465,6 +465,20 @@ int sandbox_look(void)
 	return r < 0 ? r : apply(look_calls, ARRAY_SIZE(look_calls), allow_look);
 }
 
+static int allow_host(scmp_filter_ctx ctx)
+{
+	int r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(process_vm_readv), 0);
+
+	return r < 0 ? r : allow_look(ctx);
+}
+
+int sandbox_host(void)
+{
+	int r = limit_memory(RLIMIT_AS);
+
+	return r < 0 ? r : apply(look_calls, ARRAY_SIZE(look_calls), allow_host);
+}
+
 int sandbox_worker(bool registers)
 {
 	int r = limit_memory(RLIMIT_AS);

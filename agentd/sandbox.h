@@ -30,6 +30,8 @@ int sandbox_front(void);
  * reading, start threads, and use ioctl on the device.
  */
 int sandbox_look(void);
+/** Confine a worker that reads one process and has no session: as sandbox_look(), and it may read its memory. */
+int sandbox_host(void);
 /**
  * Confine the worker of a session: it may do what sandbox_look() allows, read other processes'
  * memory, and use the requests of ptrace that seize, stop for a moment and let go.

@@ -12,7 +12,7 @@
 /* A child finds these descriptors after exec. */
 #define IPC_FD_MONITOR  4 /**< Any child: the socket pair to whoever started it. */
 #define IPC_FD_FRONT  5 /**< The worker: the socket pair to the frontend. */
-#define IPC_FD_TARGET 6 /**< session and rescue worker: pidfd of the target; the heir that waits: of the monitor. */
+#define IPC_FD_TARGET 6 /**< session, rescue and host worker: pidfd of the target; the heir that waits: of the monitor. */
 /**
  * session and rescue worker: memory of IPC_UNDO_BYTES that outlives the worker.
  *
@@ -36,6 +36,7 @@ enum ipc_kind {
 	IPC_KIND_LOOK = 5, /**< Discovers the processes that use a GPU. */
 	IPC_KIND_ADAPTER = 6,
 	IPC_KIND_CONNECT = 7, /**< A connect broker; only the monitor starts one. */
+	IPC_KIND_HOST = 8, /**< Reads what the threads of one process do; answers one call. */
 };
 
 /**
@@ -45,6 +46,9 @@ enum ipc_kind {
 #define IPC_EXIT_LOOK 3
 /** Exit status of a rescue (agentd/heir) whose target did not get what a dead worker owed it. */
 #define IPC_EXIT_OWED 1
+
+/** Is a child of that kind about one process, which the client must be allowed to look at? */
+#define IPC_KIND_HAS_TARGET(kind) ((kind) == IPC_KIND_SESSION || (kind) == IPC_KIND_HOST)
 
 /** Values of the schema's `vendor`. */
 enum ipc_vendor { IPC_VENDOR_ANY = 0, IPC_VENDOR_AMD = 1, IPC_VENDOR_NVIDIA = 2 };

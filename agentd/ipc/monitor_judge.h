@@ -34,7 +34,7 @@
 /** The first word of every message: its sender, its struct, and the descriptors that come along. */
 enum judge_type {
 	/* judge -> monitor */
-	JUDGE_START = 0x800 + 1, /**< struct judge_start; a session: pidfd; an adapter: as IPC_START has them. */
+	JUDGE_START = 0x800 + 1, /**< struct judge_start; of a target: pidfd; an adapter: as IPC_START has them. */
 	JUDGE_HOOKS,  /**< struct judge_hooks; the document of a test. */
 	JUDGE_FACTS,  /**< struct judge_facts, with so much of `cgroup` as is used. */
 	JUDGE_WATCH,  /**< struct judge_watch; pidfd, if the status is 0. */
@@ -71,7 +71,7 @@ struct judge_start {
 	uint32_t pad;
 	struct ipc_start start;
 	struct ipc_identity client;
-	struct ipc_target_facts target; /**< Of a session. */
+	struct ipc_target_facts target; /**< If that kind has one (IPC_KIND_HAS_TARGET). */
 };
 
 /** A client asks about hooks, or for a test of one. */

@@ -21,7 +21,7 @@ struct candidate {
 	struct candidate *next;
 	struct ipc_start start;
 	struct client *client; /* Held. */
-	int pidfd;	      /* Of the target of a session; -1: there is none, or it could not be had. */
+	int pidfd;	      /* Of the target; -1: there is none, or it could not be had. */
 	struct oracle oracle; /* Its child is 0 as long as it waits for its turn, */
 	bool is_sent;	      /* or the monitor has it. */
 };
@@ -126,7 +126,7 @@ static bool is_unknown(const struct ipc_started *m)
 static void tell(struct judge *j, const struct ipc_start *start, struct client *client,
 		 const struct ipc_started *m, int channel)
 {
-	const bool is_refusal = start->kind == IPC_KIND_SESSION && m->verdict != IPC_VERDICT_OK;
+	const bool is_refusal = IPC_KIND_HAS_TARGET(start->kind) && m->verdict != IPC_VERDICT_OK;
 	const uint64_t now = is_refusal ? clock_now_ns() : 0;
 
 	if (is_refusal)
@@ -357,11 +357,11 @@ void candidates_cancel(struct judge *j)
 static bool is_sane(const struct ipc_start *start)
 {
 	return start->pid <= INT32_MAX && (!start->judge || start->kind == IPC_KIND_SESSION) &&
-	       (start->kind == IPC_KIND_SESSION || start->kind == IPC_KIND_INSPECT ||
+	       (IPC_KIND_HAS_TARGET(start->kind) || start->kind == IPC_KIND_INSPECT ||
 		start->kind == IPC_KIND_STORE || start->kind == IPC_KIND_ADAPTER);
 }
 
-static void start_session(struct judge *j, struct candidate *c)
+static void start_on_target(struct judge *j, struct candidate *c)
 {
 	struct ipc_started m = answer_to(c);
 
@@ -436,8 +436,8 @@ int candidates_start(struct judge *j, const struct ipc_start *start, struct clie
 	if (r < 0)
 		return r == -ENOMEM ? 0 : r;
 	check(j, client);
-	if (start->kind == IPC_KIND_SESSION)
-		start_session(j, c);
+	if (IPC_KIND_HAS_TARGET(start->kind))
+		start_on_target(j, c);
 	else if (start->kind == IPC_KIND_ADAPTER)
 		start_adapter(j, c, fds);
 	else

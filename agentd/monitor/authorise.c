@@ -110,6 +110,35 @@ static void start_session(struct workers *w, const struct judge_start *m, int *t
 		ret->status = let_in(k, m, ret->joined);
 }
 
+/* It reads once, and nobody joins it. */
+static void start_host(struct workers *w, const struct judge_start *m, int *take_pidfd, struct ipc_started *ret,
+		       int *ret_channel)
+{
+	const struct audit_client who = { .pid = m->client.pid, .uid = m->client.uid };
+	const struct audit_use use = { .method = "host.stacks", .pid = m->start.pid, .uid = m->target.uid, .n = 1 };
+	struct worker *k = NULL;
+
+	ret->rights = m->target.rights;
+	ret->target_uid = m->target.uid;
+	memcpy(ret->comm, m->target.comm, sizeof(ret->comm));
+	if (*take_pidfd < 0)
+		ret->status = -EMFILE;
+	else if (workers_is_own(w, (pid_t)m->start.pid))
+		ret->verdict = IPC_VERDICT_OWN_PROCESS;
+	else if (!access_is_alive(*take_pidfd))
+		ret->verdict = IPC_VERDICT_NO_PROCESS;
+	else if (!quota_allows(w, IPC_KIND_HOST, &m->client))
+		ret->verdict = IPC_VERDICT_LIMIT;
+	else
+		ret->status = workers_start(w, &m->start, &m->client, take_pidfd, &k, ret_channel);
+	if (!k)
+		return;
+	k->target_uid = m->target.uid;
+	ret->worker = k->id;
+	if (m->target.uid != m->client.uid)
+		audit_read(&who, &use);
+}
+
 /* A look without a session, the store, or an adapter. */
 static void start_other(struct workers *w, const struct judge_start *m, int fds[2], struct ipc_started *ret,
 			int *ret_channel)
@@ -140,6 +169,8 @@ void authorise_start(struct workers *w, const struct judge_start *m, int fds[2],
 		ret->status = -EINVAL;
 	else if (m->start.kind == IPC_KIND_SESSION)
 		start_session(w, m, &fds[0], ret, ret_channel);
+	else if (m->start.kind == IPC_KIND_HOST)
+		start_host(w, m, &fds[0], ret, ret_channel);
 	else
 		start_other(w, m, fds, ret, ret_channel);
 	if (ret->status < 0)

@@ -41,7 +41,7 @@ static request_fn on_config, on_agent, on_ping, on_stop, on_look, on_let_go, on_
 #define SESSION OF(IPC_KIND_SESSION)
 #define LOOK	OF(IPC_KIND_LOOK)
 /* Whoever has a guard socket. */
-#define GUARDED (SESSION | LOOK | OF(IPC_KIND_INSPECT) | OF(IPC_KIND_STORE) | OF(IPC_KIND_ADAPTER))
+#define GUARDED (SESSION | LOOK | OF(IPC_KIND_INSPECT) | OF(IPC_KIND_HOST) | OF(IPC_KIND_STORE) | OF(IPC_KIND_ADAPTER))
 
 /* What is not here breaks the protocol: a child that sends it is killed, and without the other two this process ends. */
 static const struct request {
@@ -172,7 +172,7 @@ static int on_start(struct monitor *s, struct worker *k, const void *msg, uint32
 		return 0;
 	authorise_start(&s->workers, m, fds, &answer, &channel);
 	/* A pidfd, which the judge has opened. */
-	if (m->start.kind == IPC_KIND_SESSION && fds[0] >= 0)
+	if (IPC_KIND_HAS_TARGET(m->start.kind) && fds[0] >= 0)
 		close(TAKE_FD(fds[0]));
 	monitor_tell_judge(s, &answer, sizeof(answer), channel);
 	if (m->start.kind != IPC_KIND_STORE && m->start.kind != IPC_KIND_ADAPTER)

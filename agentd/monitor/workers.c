@@ -74,7 +74,8 @@ static void worker_exec(const struct workers *w, const void *data, int guard)
 	static const int to[] = { IPC_FD_MONITOR, IPC_FD_FRONT, IPC_FD_TARGET, IPC_FD_UNDO };
 	static const char *const kinds[] = { [IPC_KIND_SESSION] = "session",
 					     [IPC_KIND_INSPECT] = "inspect",
-					     [IPC_KIND_LOOK] = "look" };
+					     [IPC_KIND_LOOK] = "look",
+					     [IPC_KIND_HOST] = "host" };
 	const struct place *p = data;
 	const struct ipc_start *start = p->start;
 	const struct ipc_identity *client = p->client;

@@ -34,7 +34,7 @@ struct worker {
 	pid_t pid;
 	int guard_fd; /**< Our end of the guard socket; -1 after end of file. */
 	pid_t target;
-	int target_pidfd; /**< -1 for inspect workers. */
+	int target_pidfd; /**< -1: it has no target. */
 	int undo_fd;	  /**< Of session workers: what outlives them (ipc/child.h); -1: none. */
 	char record[UNDO_RECORD_NAME_MAX]; /**< Name of undo_fd's file. */
 	uid_t target_uid; /**< Of session workers: who owns records about the target. */

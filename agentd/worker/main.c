@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agentd/worker/host/host.h"
 #include "agentd/worker/inspect/core_server.h"
 #include "agentd/worker/inspect/discover.h"
 #include "agentd/worker/inspect/inspect.h"
@@ -64,6 +65,9 @@ int main(int argc, char **argv)
 		return claim_record() ? rescue_run(&o) : 1;
 	case IPC_KIND_LOOK:
 		return discover_run(&o);
+	case IPC_KIND_HOST:
+		fd_set_cloexec(IPC_FD_TARGET, true);
+		return host_run(&o);
 	default:
 		return inspect_run(&o);
 	}

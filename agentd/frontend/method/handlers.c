@@ -322,15 +322,22 @@ static void inspect_started(struct request *r, const struct ipc_started *m, int 
 	request_fail(r, &err);
 }
 
-static int run_inspect(struct request *r, const char *params, size_t size, struct agent_err *err)
+/* @param pid  The process that the worker is about, and that the client must be allowed to look at; 0: none. */
+static int run_inspect(struct request *r, uint32_t pid, const char *params, size_t size, struct agent_err *err)
 {
 	static const struct start_ops ops = { .started = inspect_started };
 	int e = request_keep_params(r, params, size, err);
 
 	if (e < 0)
 		return e;
-	start_ask(&frontend_of(r)->starts, r, IPC_KIND_INSPECT, INSPECT_MS, &ops);
+	r->pid = pid;
+	start_ask(&frontend_of(r)->starts, r, pid ? IPC_KIND_HOST : IPC_KIND_INSPECT, INSPECT_MS, &ops);
 	return RPC_LATER;
+}
+
+static uint32_t target_of(enum rpc_method method, const void *params)
+{
+	return method == RPC_METHOD_HOST_STACKS ? ((const struct rpc_host_stacks_params *)params)->pid : 0;
 }
 
 void handlers_run(struct request *r, const char *params, size_t size)
@@ -359,7 +366,7 @@ void handlers_run(struct request *r, const char *params, size_t size)
 				    cores_call(r, params, size, &err) :
 			    r->method == RPC_METHOD_PROCESS_LIST ?
 				    listing_ask(r, decoded, params, size, &err) :
-				    run_inspect(r, params, size, &err);
+				    run_inspect(r, target_of(r->method, decoded), params, size, &err);
 		break;
 	default:
 		e = rpc_front_dispatch(&handlers, frontend_of(r), &call, &arena, r->method, params, size,

@@ -67,7 +67,7 @@ struct request {
 	bool is_first;	   /**< Nothing else of its client is served before (conn_wait()). */
 	uint32_t start_ms; /**< It may take so long, */
 	uint64_t start_end_ns; /**< until then. */
-	uint32_t pid;  /**< Its target: of session.attach, process.doctor. */
+	uint32_t pid;  /**< Its target: of session.attach, host.stacks. */
 	int early_fd;  /**< What an adapter has to read first; -1: none. */
 
 	/** Told of the answer before the client is; @p err NULL: it is @p result.  Or NULL. */

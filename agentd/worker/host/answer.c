@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/worker/host/answer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "agentd/worker/host/system_call.h"
+
+_Static_assert((int)HOSTSTACK_NOT_SCHEDULED == (int)RPC_STACK_PROOF_NOT_SCHEDULED &&
+		       (int)HOSTSTACK_TWO_READINGS == (int)RPC_STACK_PROOF_TWO_READINGS &&
+		       (int)HOSTSTACK_ONE_READING == (int)RPC_STACK_PROOF_ONE_READING &&
+		       (int)HOSTSTACK_TORN == (int)RPC_STACK_PROOF_NONE,
+	       "hoststack/stack.h");
+
+#define TIDS_MAX  64
+#define NAMES_MAX 16
+
+/* A thread with all by which threads are grouped. */
+struct item {
+	const struct task *task;
+	const struct reading_row *row;
+	enum rpc_thread_state state;
+	const char *call;
+};
+
+/* ------------------------------------------------------------------ order -------------------- */
+
+static int compare_text(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) : !b - !a;
+}
+
+static int compare_number(uint64_t a, uint64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+static int compare_frames(const struct reading_row *a, const struct reading_row *b)
+{
+	int order = compare_number(a->n, b->n);
+
+	for (size_t i = 0; i < a->n && order == 0; i++) {
+		const struct reading_frame *x = &a->frames[i], *y = &b->frames[i];
+
+		order = compare_number(x->place.line, y->place.line);
+		if (order == 0)
+			order = compare_number(x->interpreter, y->interpreter);
+		if (order == 0 && x->place.function != y->place.function)
+			order = strcmp(x->place.function, y->place.function);
+		if (order == 0 && x->place.file != y->place.file)
+			order = strcmp(x->place.file, y->place.file);
+	}
+	return order;
+}
+
+static int compare_key(const struct item *a, const struct item *b)
+{
+	int order = compare_frames(a->row, b->row);
+
+	if (order == 0)
+		order = compare_number(a->state, b->state);
+	if (order == 0)
+		order = compare_text(a->call, b->call);
+	if (order == 0)
+		order = compare_number(a->row->proof, b->row->proof);
+	if (order == 0)
+		order = compare_number(a->row->elided, b->row->elided);
+	return order ? order : compare_number(a->row->is_cut, b->row->is_cut);
+}
+
+static int by_key(const void *a, const void *b)
+{
+	const struct item *x = a, *y = b;
+	int order = compare_key(x, y);
+
+	return order ? order : compare_number(x->task->tid, y->task->tid);
+}
+
+static int by_interest(const void *a, const void *b)
+{
+	const struct rpc_thread_group *x = a, *y = b;
+
+	if (!x->n_frames != !y->n_frames)
+		return x->n_frames ? -1 : 1;
+	if (x->threads != y->threads)
+		return x->threads > y->threads ? -1 : 1;
+	return compare_number(x->tids[0], y->tids[0]);
+}
+
+/* ------------------------------------------------------------------ groups ------------------- */
+
+static enum rpc_thread_state state_of(const struct task *t)
+{
+	switch (t->state) {
+	case 'Z':
+	case 'X':
+		return RPC_THREAD_STATE_ENDED;
+	case 'T':
+	case 't':
+		return RPC_THREAD_STATE_STOPPED;
+	case 'R':
+		return RPC_THREAD_STATE_RUNNING;
+	default:
+		return RPC_THREAD_STATE_BLOCKED;
+	}
+}
+
+/* One copy of a thread that ran was of two moments in some of a hundred cases. */
+static bool is_consistent(const struct reading_row *row)
+{
+	return row->proof <= HOSTSTACK_TWO_READINGS;
+}
+
+static void add_name(struct rpc_thread_group *g, const char *name)
+{
+	for (size_t i = 0; i < g->n_names; i++)
+		if (!strcmp(g->names[i], name))
+			return;
+	if (g->n_names < NAMES_MAX)
+		g->names[g->n_names++] = name;
+}
+
+static void fill_frames(struct rpc_arena *a, const struct reading_row *row, struct rpc_thread_group *g)
+{
+	g->frames = rpc_arena_array(a, row->n, sizeof(*g->frames));
+	for (size_t i = 0; g->frames && i < row->n; i++) {
+		const struct reading_frame *f = &row->frames[i];
+
+		g->frames[g->n_frames++] = (struct rpc_thread_frame){
+			.function = f->place.function, .file = f->place.file,
+			.has_line = f->place.line > 0, .line = f->place.line,
+			.has_interpreter = f->interpreter > 0, .interpreter = f->interpreter,
+		};
+	}
+	g->has_elided = g->has_elided_after = row->elided > 0;
+	g->elided = row->elided;
+	g->elided_after = row->elided_after;
+	g->has_truncated = g->truncated = row->is_cut;
+	g->consistent = is_consistent(row);
+	g->has_proof = row->is_python;
+	g->proof = (enum rpc_stack_proof)row->proof;
+}
+
+/* The threads from the first item on that do the same.  @return how many. */
+static size_t fill_group(struct rpc_arena *a, const struct item *items, size_t n, struct rpc_thread_group *g)
+{
+	size_t size = 1;
+
+	while (size < n && compare_key(items, &items[size]) == 0)
+		size++;
+	g->threads = (uint32_t)size;
+	g->state = items->state;
+	g->waits_in = items->call;
+	g->representative = (struct rpc_thread_name){ items->task->tid, items->task->name };
+	fill_frames(a, items->row, g);
+	g->names = rpc_arena_array(a, NAMES_MAX, sizeof(*g->names));
+	g->tids = rpc_arena_array(a, TIDS_MAX, sizeof(*g->tids));
+	for (size_t i = 0; g->names && g->tids && i < size; i++) {
+		add_name(g, items[i].task->name);
+		if (g->n_tids < TIDS_MAX)
+			g->tids[g->n_tids++] = items[i].task->tid;
+		g->has_holds_lock = g->holds_lock |= items[i].row->holds_lock;
+	}
+	return size;
+}
+
+static void fill_groups(struct rpc_arena *a, struct reading *r, pid_t pid, struct rpc_host_stacks_result *ret)
+{
+	const size_t n = r->tasks->n;
+	struct item *items = rpc_arena_array(a, n, sizeof(*items));
+
+	ret->groups = rpc_arena_array(a, n, sizeof(*ret->groups));
+	if (!items || !ret->groups)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		const struct task *t = &r->tasks->list[i];
+
+		items[i] = (struct item){ .task = t, .row = &r->rows[i], .state = state_of(t) };
+		if (items[i].state == RPC_THREAD_STATE_BLOCKED)
+			items[i].call = system_call_name(a, pid, t);
+		ret->running += items[i].state == RPC_THREAD_STATE_RUNNING;
+	}
+	qsort(items, n, sizeof(*items), by_key);
+	for (size_t i = 0; i < n && !rpc_arena_error(a);)
+		i += fill_group(a, &items[i], n - i, &ret->groups[ret->n_groups++]);
+	if (!rpc_arena_error(a))
+		qsort(ret->groups, ret->n_groups, sizeof(*ret->groups), by_interest);
+}
+
+/* ------------------------------------------------------------------ the rest ----------------- */
+
+static const char *version_text(struct rpc_arena *a, uint32_t v)
+{
+	if (!v)
+		return NULL;
+	return v & 0xffff ? rpc_arena_printf(a, "%u.%u.%u", v >> 24, v >> 16 & 255, v >> 8 & 255) :
+			    rpc_arena_printf(a, "%u.%u", v >> 24, v >> 16 & 255);
+}
+
+static void fill_pythons(struct rpc_arena *a, const struct reading *r, struct rpc_host_stacks_result *ret)
+{
+	ret->python = rpc_arena_array(a, READING_PYTHONS_MAX, sizeof(*ret->python));
+	for (size_t i = 0; ret->python && i < r->n_pythons; i++) {
+		const struct reading_python *p = &r->pythons[i];
+
+		ret->python[ret->n_python++] = (struct rpc_interpreter){
+			.implementation = "cpython", .version = version_text(a, p->version),
+			.free_threaded = p->free_threaded, .interpreters = p->interpreters,
+			.has_lock_holder = p->holder > 0, .lock_holder = p->holder,
+			.asyncio = "not_read", .why = p->why,
+		};
+	}
+}
+
+static void fill_missing(struct rpc_arena *a, const struct reading *r, struct rpc_host_stacks_result *ret)
+{
+	uint32_t torn = 0, cut = 0;
+
+	ret->missing = rpc_arena_array(a, READING_NOTES_MAX + 3, sizeof(*ret->missing));
+	if (!ret->missing)
+		return;
+	for (size_t i = 0; i < r->tasks->n; i++) {
+		torn += r->rows[i].is_done && !is_consistent(&r->rows[i]);
+		cut += r->rows[i].is_done && is_consistent(&r->rows[i]) && r->rows[i].is_cut;
+	}
+	for (size_t i = 0; i < r->n_notes; i++)
+		ret->missing[ret->n_missing++] = rpc_arena_strdup(a, r->notes[i]);
+	if (r->tasks->is_cut)
+		ret->missing[ret->n_missing++] = rpc_arena_printf(a, "threads: more than %u", TASKS_MAX);
+	if (torn)
+		ret->missing[ret->n_missing++] = rpc_arena_printf(
+			a, "frames: %u of %zu threads ran while they were read: their frames may be of different moments",
+			torn, r->tasks->n);
+	if (cut)
+		ret->missing[ret->n_missing++] = rpc_arena_printf(a, "frames: outer ones of %u threads, which are very deep",
+								  cut);
+	ret->complete = !ret->n_missing;
+}
+
+void answer_fill(struct rpc_arena *a, struct reading *r, pid_t pid, struct rpc_host_stacks_result *ret)
+{
+	pthread_mutex_lock(&r->mutex);
+	ret->threads = (uint32_t)r->tasks->n;
+	fill_pythons(a, r, ret);
+	fill_groups(a, r, pid, ret);
+	fill_missing(a, r, ret);
+	pthread_mutex_unlock(&r->mutex);
+}

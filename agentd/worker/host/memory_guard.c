@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/worker/host/memory_guard.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+
+#include "agentd/worker/process/mappings.h"
+#include "base/cleanup.h"
+#include "base/str.h"
+
+/* A program that maps without pause is read as it was. */
+#define REFRESH_MAX 64
+#define FILES_MAX   8192
+#define PIECES_MAX  512
+
+/* Ordinary memory and files; /dev/shm is a file system, and /dev/zero is memory. */
+static bool may_be_read(const struct mapping *m)
+{
+	if (!m->readable || m->path[0] == '[')
+		return m->readable && (str_starts_with(m->path, "[heap]") || str_starts_with(m->path, "[stack") ||
+				       str_starts_with(m->path, "[anon"));
+	return !str_starts_with(m->path, "/dev/") || str_starts_with(m->path, "/dev/shm/") ||
+	       str_starts_with(m->path, "/dev/zero");
+}
+
+static void add_file(struct memory_guard *g, uint64_t begin)
+{
+	uint64_t *grown;
+
+	if (g->n_files >= FILES_MAX)
+		return;
+	if ((g->n_files & (g->n_files - 1)) == 0) {
+		grown = realloc(g->files, (g->n_files ? 2 * g->n_files : 1) * sizeof(*grown));
+		if (!grown) {
+			g->error = -ENOMEM;
+			return;
+		}
+		g->files = grown;
+	}
+	g->files[g->n_files++] = begin;
+}
+
+static void take(void *ctx, const struct mapping *m)
+{
+	struct memory_guard *g = ctx;
+	struct guard_range *grown;
+
+	if (g->error || !may_be_read(m))
+		return;
+	if (m->offset == 0 && m->path[0] == '/')
+		add_file(g, m->begin);
+	if (g->n && g->ranges[g->n - 1].end == m->begin) {
+		g->ranges[g->n - 1].end = m->end;
+		return;
+	}
+	if (g->n == g->capacity) {
+		grown = realloc(g->ranges, (g->capacity ? 2 * g->capacity : 256) * sizeof(*grown));
+		if (!grown) {
+			g->error = -ENOMEM;
+			return;
+		}
+		g->ranges = grown;
+		g->capacity = g->capacity ? 2 * g->capacity : 256;
+	}
+	g->ranges[g->n++] = (struct guard_range){ m->begin, m->end };
+}
+
+int memory_guard_refresh(struct memory_guard *g)
+{
+	int r;
+
+	g->n = g->n_files = 0;
+	g->error = 0;
+	r = mappings_read(g->maps_fd, take, g);
+	return r < 0 ? r : g->error;
+}
+
+void memory_guard_deinit(struct memory_guard *g)
+{
+	free(g->ranges);
+	free(g->files);
+	g->ranges = NULL;
+	g->files = NULL;
+}
+
+static bool is_inside(const struct memory_guard *g, uint64_t address, size_t size)
+{
+	size_t low = 0, high = g->n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (g->ranges[middle].end <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < g->n && g->ranges[low].begin <= address && size <= g->ranges[low].end - address;
+}
+
+static bool are_inside(const struct memory_guard *g, const struct hoststack_piece *pieces, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (pieces[i].size && !is_inside(g, pieces[i].address, pieces[i].size))
+			return false;
+	return true;
+}
+
+/* @return 0, -errno of the call; -EPERM also where it is not allowed to this process. */
+static int read_direct(pid_t pid, const struct hoststack_piece *pieces, size_t n)
+{
+	struct iovec local[PIECES_MAX], remote[PIECES_MAX];
+	size_t sum = 0;
+	ssize_t done;
+
+	for (size_t i = 0; i < n; i++) {
+		local[i] = (struct iovec){ pieces[i].buf, pieces[i].size };
+		remote[i] = (struct iovec){ (void *)(uintptr_t)pieces[i].address, pieces[i].size };
+		sum += pieces[i].size;
+	}
+	done = process_vm_readv(pid, local, n, remote, n, 0);
+	if (done < 0)
+		return -errno;
+	return (size_t)done == sum ? 0 : -EFAULT;
+}
+
+int memory_guard_read(void *ctx, const struct hoststack_piece *pieces, size_t n)
+{
+	struct memory_guard *g = ctx;
+	int r = -EPERM;
+
+	if (n > PIECES_MAX)
+		return -EINVAL;
+	/* It may have been mapped since. */
+	if (!are_inside(g, pieces, n) &&
+	    (g->n_refreshed++ >= REFRESH_MAX || memory_guard_refresh(g) < 0 || !are_inside(g, pieces, n)))
+		return -EFAULT;
+	if (!g->is_indirect)
+		r = read_direct(g->memory->pid, pieces, n);
+	g->is_indirect |= r == -EPERM;
+	if (!g->is_indirect)
+		return r;
+	r = 0;
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = memory_read_exact(g->memory, pieces[i].address, pieces[i].buf, pieces[i].size);
+	return r;
+}

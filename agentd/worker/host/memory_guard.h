@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_HOST_MEMORY_GUARD_H
+#define WORKER_HOST_MEMORY_GUARD_H
+
+/**
+ * @file memory_guard.h
+ * A process's memory without what must not be read: mappings of devices, where a read may have effects.
+ */
+
+#include <stdbool.h>
+
+#include "agentd/worker/process/memory.h"
+#include "hoststack/memory.h"
+
+/** What may be read. */
+struct memory_guard {
+	const struct memory *memory;
+	int maps_fd;
+	bool is_indirect; /**< process_vm_readv() is refused. */
+	uint32_t n_refreshed;
+	struct guard_range {
+		uint64_t begin, end;
+	} *ranges; /**< malloc'ed, ascending. */
+	size_t n, capacity;
+	uint64_t *files; /**< malloc'ed: where files are mapped from their first byte on. */
+	size_t n_files;
+	int error;
+};
+
+/** Read the mappings.  @return 0 or -errno. */
+int memory_guard_refresh(struct memory_guard *g);
+void memory_guard_deinit(struct memory_guard *g);
+/** struct hoststack_memory, `read`; @p ctx is a struct memory_guard. */
+int memory_guard_read(void *ctx, const struct hoststack_piece *pieces, size_t n);
+
+#endif /* WORKER_HOST_MEMORY_GUARD_H */

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/worker/host/reading.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+
+#define READ_BYTES_MAX (UINT64_C(64) << 20)
+#define READ_MS	       2000
+/* A read that has begun by then ends soon, unless it never does. */
+#define HANG_MS	       500
+/* Tries to list threads, some of which begin and end meanwhile. */
+#define LIST_TRIES     3
+
+static void note(struct reading *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void note(struct reading *r, const char *format, ...)
+{
+	va_list ap;
+
+	pthread_mutex_lock(&r->mutex);
+	if (r->n_notes < READING_NOTES_MAX) {
+		va_start(ap, format);
+		vsnprintf(r->notes[r->n_notes++], sizeof(r->notes[0]), format, ap);
+		va_end(ap);
+	}
+	pthread_mutex_unlock(&r->mutex);
+}
+
+/* ------------------------------------------------------------------ threads ------------------ */
+
+static bool rests(void *ctx, uint64_t tid)
+{
+	struct reading *r = ctx;
+	struct task *task = tasks_find(r->tasks, tid);
+
+	if (task)
+		task_look(r->tasks, task);
+	return task && task->is_off;
+}
+
+static bool rested(void *ctx, uint64_t tid)
+{
+	struct reading *r = ctx;
+	const struct task *task = tasks_find(r->tasks, tid);
+
+	return task && task_has_rested(r->tasks, task);
+}
+
+/* Put a stack below those of the same thread in newer interpreters. */
+static int append(struct reading_row *row, const struct hoststack_stack *s, int64_t interpreter)
+{
+	struct reading_frame *grown = reallocarray(row->frames, row->n + s->n + 1, sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	row->frames = grown;
+	for (size_t i = 0; i < s->n; i++)
+		row->frames[row->n + i] = (struct reading_frame){ s->places[i], (uint32_t)interpreter };
+	if (s->elided && !row->elided) {
+		row->elided = (uint32_t)s->elided;
+		row->elided_after = (uint32_t)(row->n + s->n_inner);
+	}
+	row->n += s->n;
+	row->is_cut |= s->is_cut;
+	/* The weakest of them counts. */
+	if (s->proof > row->proof)
+		row->proof = s->proof;
+	return 0;
+}
+
+static void publish(struct reading *r, size_t index, const struct reading_row *row)
+{
+	pthread_mutex_lock(&r->mutex);
+	r->rows[index] = *row;
+	r->rows[index].is_done = true;
+	pthread_mutex_unlock(&r->mutex);
+}
+
+/* Threads of one id stand together, and of these the newest interpreter comes first. */
+static int by_thread(const void *a, const void *b)
+{
+	const struct hoststack_thread *x = a, *y = b;
+
+	if (x->tid != y->tid)
+		return x->tid < y->tid ? -1 : 1;
+	return x->interpreter < y->interpreter ? 1 : x->interpreter > y->interpreter ? -1 : 0;
+}
+
+/* Read the thread that list[*i] begins, in all its interpreters. */
+static int read_thread(struct reading *r, size_t python, const struct hoststack_threads *t, size_t *i)
+{
+	const struct task *task = tasks_find(r->tasks, t->list[*i].tid);
+	const uint64_t tid = t->list[*i].tid;
+	struct reading_row row = { .is_python = true };
+	struct hoststack_stack s;
+	size_t index;
+	int e = 0;
+
+	for (; *i < t->n && t->list[*i].tid == tid; ++*i) {
+		if (!task || hoststack_is_over(e))
+			continue;
+		row.holds_lock |= t->list[*i].state == t->holder;
+		e = hoststack_stack_read(&r->readers[python], &t->list[*i], &s);
+		if (e < 0) {
+			s.n = s.elided = s.n_inner = 0;
+			s.is_cut = true;
+			s.proof = HOSTSTACK_TORN;
+		}
+		if (!hoststack_is_over(e) && append(&row, &s, t->list[*i].interpreter) < 0)
+			e = -ENOMEM;
+	}
+	index = task ? (size_t)(task - r->tasks->list) : 0;
+	if (!task || hoststack_is_over(e) || r->rows[index].is_done) {
+		free(row.frames);
+		return hoststack_is_over(e) ? e : 0;
+	}
+	publish(r, index, &row);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ interpreters ------------- */
+
+static int ascending(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* Up to 3.10 the kernel's ids have to be found. */
+static int find_ids(struct reading *r, struct hoststack_threads *t)
+{
+	auto_free uint32_t *ids = calloc(r->tasks->n + 1, sizeof(*ids));
+
+	if (!ids)
+		return -ENOMEM;
+	for (size_t i = 0; i < r->tasks->n; i++)
+		ids[i] = r->tasks->list[i].ns_tid;
+	qsort(ids, r->tasks->n, sizeof(*ids), ascending);
+	return hoststack_find_tids(&r->memory, t, ids, r->tasks->n);
+}
+
+/* The list may have changed while it was followed: a whole one is better. */
+static int list_threads(struct reading *r, const struct hoststack_python *p, struct hoststack_threads *ret)
+{
+	const struct timespec nap = { .tv_nsec = 1000000 };
+	int e = 0;
+
+	for (int i = 0; i < LIST_TRIES; i++) {
+		e = hoststack_threads_list(&r->memory, p, ret);
+		if (e == 0 && !p->layout.thread_native_id)
+			e = find_ids(r, ret);
+		if (hoststack_is_over(e) || (e == 0 && !ret->is_cut))
+			break;
+		if (i + 1 < LIST_TRIES) {
+			hoststack_threads_free(ret);
+			nanosleep(&nap, NULL);
+		}
+	}
+	return e;
+}
+
+static uint32_t holder_of(const struct reading *r, const struct hoststack_threads *t)
+{
+	const struct task *task;
+
+	for (size_t i = 0; t->holder && i < t->n; i++)
+		if (t->list[i].state == t->holder) {
+			task = tasks_find(r->tasks, t->list[i].tid);
+			return task ? task->tid : 0;
+		}
+	return 0;
+}
+
+static int read_python(struct reading *r, size_t index, struct reading_python *told)
+{
+	const struct hoststack_python *p = &r->python[index];
+	struct hoststack_threads t = { 0 };
+	int e = list_threads(r, p, &t);
+
+	r->readers[index] = (struct hoststack_reader){ .memory = &r->memory, .python = p,
+						       .watch = { rests, rested, r } };
+	told->free_threaded = p->layout.free_threaded;
+	if (e < 0) {
+		hoststack_threads_free(&t);
+		told->why = e == -ENOENT ? "the kernel's ids of its threads were not found" :
+				       "its list of threads makes no sense";
+		return hoststack_is_over(e) ? e : 0;
+	}
+	told->interpreters = t.interpreters;
+	told->holder = holder_of(r, &t);
+	if (t.is_cut)
+		note(r, "threads: the interpreter's list could not be followed to its end");
+	if (t.n)
+		qsort(t.list, t.n, sizeof(*t.list), by_thread);
+	for (size_t i = 0; i < t.n && e == 0;)
+		e = read_thread(r, index, &t, &i);
+	hoststack_threads_free(&t);
+	return e;
+}
+
+/* Look for an interpreter in one file, and read it.  @return 0, or why nothing more can be read. */
+static int look_into(struct reading *r, uint64_t base)
+{
+	struct reading_python told = { 0 };
+	struct hoststack_python *p = &r->python[r->n_pythons];
+	int e = hoststack_python_find(&r->memory, base, p);
+
+	if (hoststack_is_over(e))
+		return e;
+	if (e != 0 && e != -ENOTSUP && e != -EBADMSG)
+		return 0;
+	told.version = p->version;
+	if (e == -ENOTSUP)
+		told.why = "its release is not known to this agent (3.8 to 3.15 are)";
+	else if (e == -EBADMSG)
+		told.why = "its table of offsets makes no sense";
+	e = e == 0 ? read_python(r, r->n_pythons, &told) : 0;
+	/* A second copy of the library is loaded, and not used. */
+	if (e == 0 && !told.why && !told.interpreters)
+		return 0;
+	pthread_mutex_lock(&r->mutex);
+	r->pythons[r->n_pythons++] = told;
+	pthread_mutex_unlock(&r->mutex);
+	if (told.why)
+		note(r, "python: %s", told.why);
+	return e;
+}
+
+static int read_all(struct reading *r)
+{
+	auto_free uint64_t *files = NULL;
+	int e = memory_guard_refresh(&r->guard);
+	size_t n = r->guard.n_files;
+
+	if (e < 0)
+		return e;
+	/* The next refresh replaces the list. */
+	files = calloc(n + 1, sizeof(*files));
+	if (!files)
+		return -ENOMEM;
+	if (n)
+		memcpy(files, r->guard.files, n * sizeof(*files));
+	for (size_t i = 0; i < n && e == 0 && r->n_pythons < READING_PYTHONS_MAX; i++)
+		e = look_into(r, files[i]);
+	return e;
+}
+
+static void *run(void *ctx)
+{
+	struct reading *r = ctx;
+	int e = read_all(r);
+	char byte;
+
+	if (e == -EDQUOT)
+		note(r, "threads: those not read yet when %u MiB of the process had been read",
+		     (unsigned)(READ_BYTES_MAX >> 20));
+	else if (e == -ETIME)
+		note(r, "threads: those not read yet after %u ms", READ_MS);
+	else if (e < 0 && e != -ESRCH)
+		note(r, "threads: their stacks: %s", strerror(-e));
+	/* The address space that was opened is gone after an exec. */
+	if (memory_read(r->guard.memory, 0, &byte, 1) == -ESRCH)
+		e = -ESRCH;
+	pthread_mutex_lock(&r->mutex);
+	r->error = e == -ESRCH ? e : 0;
+	r->is_done = true;
+	pthread_cond_signal(&r->changed);
+	pthread_mutex_unlock(&r->mutex);
+	return NULL;
+}
+
+/* ------------------------------------------------------------------ life --------------------- */
+
+int reading_init(struct reading *r, const struct memory *memory, int maps_fd, struct tasks *tasks)
+{
+	pthread_condattr_t attributes;
+
+	memset(r, 0, sizeof(*r));
+	r->tasks = tasks;
+	r->guard = (struct memory_guard){ .memory = memory, .maps_fd = maps_fd };
+	r->memory = (struct hoststack_memory){ .read = memory_guard_read, .ctx = &r->guard,
+					       .bytes_left = READ_BYTES_MAX };
+	r->rows = calloc(tasks->n + 1, sizeof(*r->rows));
+	if (!r->rows)
+		return -ENOMEM;
+	pthread_mutex_init(&r->mutex, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&r->changed, &attributes);
+	pthread_condattr_destroy(&attributes);
+	return 0;
+}
+
+bool reading_run(struct reading *r)
+{
+	const uint64_t end = clock_deadline_ms(READ_MS + HANG_MS);
+	const struct timespec late = { .tv_sec = (time_t)(end / 1000000000), .tv_nsec = (long)(end % 1000000000) };
+	pthread_t thread;
+	bool is_done;
+	int e = 0;
+
+	r->memory.deadline_ns = clock_deadline_ms(READ_MS);
+	if (pthread_create(&thread, NULL, run, r)) {
+		note(r, "threads: their stacks: no thread to read them");
+		return true;
+	}
+	pthread_mutex_lock(&r->mutex);
+	while (!r->is_done && e == 0)
+		e = pthread_cond_timedwait(&r->changed, &r->mutex, &late);
+	is_done = r->is_done;
+	pthread_mutex_unlock(&r->mutex);
+	if (is_done) {
+		pthread_join(thread, NULL);
+		return true;
+	}
+	note(r, "threads: those not read yet after %u ms: memory of the process does not answer", READ_MS + HANG_MS);
+	return false;
+}
+
+void reading_deinit(struct reading *r)
+{
+	for (size_t i = 0; i < READING_PYTHONS_MAX; i++)
+		hoststack_reader_deinit(&r->readers[i]);
+	for (size_t i = 0; r->rows && i < r->tasks->n; i++)
+		free(r->rows[i].frames);
+	free(r->rows);
+	memory_guard_deinit(&r->guard);
+	pthread_cond_destroy(&r->changed);
+	pthread_mutex_destroy(&r->mutex);
+}

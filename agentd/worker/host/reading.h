@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_HOST_READING_H
+#define WORKER_HOST_READING_H
+
+/**
+ * @file reading.h
+ * Reading all stacks of a process, in a bounded time.
+ *
+ * A page of the process may be one that nobody ever brings: a file that does not answer, or one whose faults the
+ * program handles itself.  A read then waits in the kernel, and no signal but SIGKILL ends that.  So a thread reads,
+ * and this process goes on with what that has published when the time is over, and ends.
+ */
+
+#include <pthread.h>
+
+#include "agentd/worker/host/memory_guard.h"
+#include "agentd/worker/host/task.h"
+#include "hoststack/stack.h"
+
+#define READING_PYTHONS_MAX 8
+#define READING_NOTES_MAX   16
+
+/** One frame with its interpreter. */
+struct reading_frame {
+	struct hoststack_place place;
+	uint32_t interpreter;
+};
+
+/** What was read of one thread; it does not change once it is published. */
+struct reading_row {
+	bool is_done; /**< It is published. */
+	bool is_python;
+	bool is_cut, holds_lock;
+	enum hoststack_proof proof;
+	struct reading_frame *frames; /**< malloc'ed. */
+	size_t n;
+	uint32_t elided, elided_after;
+};
+
+/** One interpreter. */
+struct reading_python {
+	uint32_t version; /**< PY_VERSION_HEX; 0: not known. */
+	bool free_threaded;
+	uint32_t interpreters;
+	uint32_t holder; /**< Thread; 0: none. */
+	const char *why; /**< Static; NULL: its frames were read. */
+};
+
+struct reading {
+	struct tasks *tasks;
+	struct memory_guard guard;
+	struct hoststack_memory memory;
+	/* Written by the thread that reads, under the mutex, and read when it is done or late. */
+	pthread_mutex_t mutex;
+	pthread_cond_t changed;
+	bool is_done;
+	struct reading_row *rows; /**< malloc'ed, one for each of the tasks. */
+	struct reading_python pythons[READING_PYTHONS_MAX];
+	size_t n_pythons;
+	char notes[READING_NOTES_MAX][160]; /**< What is missing. */
+	size_t n_notes;
+	int error; /**< 0; -ESRCH: the process is gone, or is another program by now. */
+	/* Of the thread. */
+	struct hoststack_reader readers[READING_PYTHONS_MAX];
+	struct hoststack_python python[READING_PYTHONS_MAX];
+};
+
+/** @param memory, maps_fd, tasks  Borrowed.  @return 0 or -errno. */
+int reading_init(struct reading *r, const struct memory *memory, int maps_fd, struct tasks *tasks);
+/**
+ * Read.  @return true: the thread has ended; false: it is late, and hangs.  All that is published may be used, and
+ *         this process must end without reading_deinit().
+ */
+bool reading_run(struct reading *r);
+void reading_deinit(struct reading *r);
+
+#endif /* WORKER_HOST_READING_H */

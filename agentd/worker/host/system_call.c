@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/worker/host/system_call.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <seccomp.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/str.h"
+
+/* A program of 32 bits has its stack below this, and other numbers. */
+#define STACK_32 (UINT64_C(1) << 32)
+
+static bool find_device(pid_t pid, uint64_t fd, char *ret, size_t size)
+{
+	char path[64];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%" PRIu64, (int)pid, fd & UINT32_MAX);
+	n = readlink(path, ret, size - 1);
+	if (n <= 0)
+		return false;
+	ret[n] = '\0';
+	str_make_printable(ret);
+	return str_starts_with(ret, "/dev/");
+}
+
+const char *system_call_name(struct rpc_arena *a, pid_t pid, const struct task *task)
+{
+	const bool is_32 = task->stack_pointer && task->stack_pointer < STACK_32;
+	auto_free char *name = NULL;
+	char device[256];
+
+	if (!task->has_call || !task->is_off || task->call > INT_MAX)
+		return NULL;
+	name = seccomp_syscall_resolve_num_arch(is_32 ? SCMP_ARCH_X86 : SCMP_ARCH_NATIVE, (int)task->call);
+	if (!name)
+		return rpc_arena_printf(a, "system call %" PRId64, task->call);
+	if (!strcmp(name, "ioctl") && find_device(pid, task->first_argument, device, sizeof(device)))
+		return rpc_arena_printf(a, "ioctl on %s", device);
+	return rpc_arena_strdup(a, name);
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/worker/host/task.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/str.h"
+
+#define LINE_MAX_ 512
+
+int tasks_open(struct tasks *t, pid_t pid)
+{
+	char path[40];
+
+	*t = (struct tasks){ .fd = -1 };
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	t->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return t->fd < 0 ? -errno : 0;
+}
+
+void tasks_close(struct tasks *t)
+{
+	if (t->fd >= 0)
+		close(t->fd);
+	free(t->list);
+	*t = (struct tasks){ .fd = -1 };
+}
+
+/* Read a file of one thread.  @return its length, or -errno; the text ends with NUL. */
+static ssize_t read_file(const struct tasks *t, uint32_t tid, const char *name, char *text, size_t size)
+{
+	char path[48];
+	auto_close int fd = -1;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "%u/%s", tid, name);
+	fd = openat(t->fd, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	n = read(fd, text, size - 1);
+	if (n < 0)
+		return -errno;
+	text[n] = '\0';
+	return n;
+}
+
+/* The third number of schedstat; 0 where the kernel counts nothing. */
+static uint64_t read_switches(const struct tasks *t, uint32_t tid)
+{
+	char text[96];
+	uint64_t n = 0;
+
+	if (read_file(t, tid, "schedstat", text, sizeof(text)) < 0 ||
+	    sscanf(text, "%*u %*u %" SCNu64, &n) != 1)
+		return 0;
+	return n;
+}
+
+/*
+ * /proc/PID/task/TID/syscall: the kernel makes sure that the thread was off the processors all the while, and says
+ * `running` otherwise (lib/syscall.c).
+ * @return false: it does not tell us.
+ */
+static bool read_call(const struct tasks *t, struct task *task)
+{
+	char text[LINE_MAX_];
+	int n;
+
+	if (read_file(t, task->tid, "syscall", text, sizeof(text)) <= 0)
+		return false;
+	task->is_off = !str_starts_with(text, "running");
+	n = sscanf(text, "%" SCNd64 " %" SCNx64 " %" SCNx64 " %*s %*s %*s %*s %" SCNx64, &task->call,
+		   &task->first_argument, &task->second_argument, &task->stack_pointer);
+	task->has_call = n == 4 && task->call >= 0;
+	return true;
+}
+
+/* wchan names where it waits only if it is off the processors (kernel/sched/core.c, get_wchan()). */
+static bool has_channel(const struct tasks *t, uint32_t tid)
+{
+	char text[LINE_MAX_];
+
+	return read_file(t, tid, "wchan", text, sizeof(text)) > 0 && text[0] != '0';
+}
+
+void task_look(const struct tasks *t, struct task *task)
+{
+	const uint64_t before = task->switches;
+	const bool was_off = task->is_off;
+
+	task->switches = read_switches(t, task->tid);
+	if (read_call(t, task))
+		return;
+	if (was_off && before && task->switches == before)
+		return;
+	task->has_call = false;
+	task->is_off = has_channel(t, task->tid);
+}
+
+bool task_has_rested(const struct tasks *t, const struct task *task)
+{
+	return task->is_off && task->switches && read_switches(t, task->tid) == task->switches;
+}
+
+static uint32_t read_ns_tid(const struct tasks *t, uint32_t tid)
+{
+	char text[4096];
+	const char *at;
+
+	if (read_file(t, tid, "status", text, sizeof(text)) < 0 || !(at = strstr(text, "\nNSpid:")))
+		return tid;
+	at += strcspn(at + 1, "\n") + 1;
+	while (at > text && at[-1] != '\t' && at[-1] != ' ')
+		at--;
+	return (uint32_t)strtoul(at, NULL, 10);
+}
+
+static int by_tid(const void *a, const void *b)
+{
+	const struct task *x = a, *y = b;
+
+	return x->tid < y->tid ? -1 : x->tid > y->tid;
+}
+
+static int add(struct tasks *t, uint32_t tid)
+{
+	struct task *grown;
+
+	if (t->n >= TASKS_MAX) {
+		t->is_cut = true;
+		return 0;
+	}
+	if ((t->n & (t->n - 1)) == 0) {
+		grown = realloc(t->list, (t->n ? 2 * t->n : 1) * sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		t->list = grown;
+	}
+	t->list[t->n++] = (struct task){ .tid = tid, .ns_tid = tid };
+	return 0;
+}
+
+int tasks_list(struct tasks *t, bool is_nested)
+{
+	int fd = fcntl(t->fd, F_DUPFD_CLOEXEC, 0), r = 0;
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
+	uint64_t tid;
+
+	if (!dir) {
+		r = -errno;
+		if (fd >= 0)
+			close(fd);
+		return r;
+	}
+	while (r == 0 && (e = readdir(dir)))
+		if (str_to_u64(e->d_name, 1, INT32_MAX, &tid) == 0)
+			r = add(t, (uint32_t)tid);
+	closedir(dir);
+	if (t->n)
+		qsort(t->list, t->n, sizeof(*t->list), by_tid);
+	for (size_t i = 0; i < t->n; i++) {
+		if (is_nested)
+			t->list[i].ns_tid = read_ns_tid(t, t->list[i].tid);
+		task_look(t, &t->list[i]);
+	}
+	return r;
+}
+
+void tasks_describe(struct tasks *t)
+{
+	char text[LINE_MAX_];
+
+	for (size_t i = 0; i < t->n; i++) {
+		struct task *task = &t->list[i];
+		const char *open, *close;
+
+		/* PID (NAME) STATE ...: a name may hold anything, also parentheses. */
+		if (read_file(t, task->tid, "stat", text, sizeof(text)) < 0 || !(open = strchr(text, '(')) ||
+		    !(close = strrchr(text, ')')) || close < open) {
+			task->state = 'X';
+			continue;
+		}
+		snprintf(task->name, sizeof(task->name), "%.*s", (int)(close - open - 1), open + 1);
+		str_make_printable(task->name);
+		task->state = close[1] == ' ' ? close[2] : '?';
+	}
+}
+
+struct task *tasks_find(const struct tasks *t, uint64_t ns_tid)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (t->list[i].ns_tid == ns_tid)
+			return &t->list[i];
+	return NULL;
+}
