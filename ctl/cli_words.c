@@ -24,6 +24,7 @@ static const struct {
 	{ "rpc.discover", "help rpc" },
 	{ "process.list", "list" },
 	{ "process.doctor", "doctor PID" },
+	{ "host.stacks", "stacks PID" },
 	{ "session.attach with control", "attach PID --control" },
 	{ "session.attach", "attach PID" },
 	{ "session.control", "attach PID --take" },

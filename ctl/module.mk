@@ -7,7 +7,7 @@ ctl_deps := $(protocol_gen)
 
 programs += gpu-agentctl
 gpu-agentctl_src := $(addprefix ctl/,args.c cli_words.c compare_show.c complete.c complete_values.c ctl.c main.c show.c show_registers.c signals.c snapshot_show.c stream.c) ctl/document/source.c \
-	$(addprefix ctl/verbs/,analyze.c attach.c cores.c dap.c detach.c devices.c diff.c disassemble.c doctor.c \
+	$(addprefix ctl/verbs/,analyze.c attach.c cores.c dap.c detach.c devices.c diff.c disassemble.c doctor.c host/stacks.c \
 	dump.c events.c help.c hooks.c list.c memory.c merge.c metrics.c queues.c registers.c resume.c rpc.c snapshot.c status.c variables.c \
 	suspend.c version.c watch.c watchpoint.c waves.c)
 gpu-agentctl_libs := ctl dap corefile disasm protocol base

@@ -13,6 +13,12 @@ system_tests += $(call system_test,shell,completion)
 system_tests += $(call system_test,check,check gpu_check)
 system_tests += $(call system_test,scene,scenes)
 system_tests += $(call system_test,text,text)
+system_tests += $(call system_test,host,stacks)
+
+# What says that it is an interpreter, for test_stacks.py: its symbols are exported.
+test_programs += forged
+forged_src := tests/system/host/forged.c
+forged_ldlibs := -rdynamic
 
 # The engine of hooks alone, for test_hooks.py.
 test_programs += hooks_probe

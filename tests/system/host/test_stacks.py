@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Stacks of Python threads from outside: they are what the program says itself, no thread notices, and nothing that a
+program plants hangs or fools the reader."""
+import glob
+import os
+import pathlib
+import re
+import signal
+import sys
+import time
+from unittest import SkipTest
+
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+import pytest
+
+from harness import BIN, Scene, as_user, need_root, wait_until
+
+HERE = pathlib.Path(__file__).parent
+FORGED = BIN.parent / "tests" / "forged"
+MINORS = range(8, 16)
+
+
+def interpreter(minor):
+    """A Python of that release, wherever there is one; GPU_AGENT_PYTHONS names more places."""
+    places = [f"/usr/bin/python3.{minor}", *glob.glob(f"/root/.pyenv/versions/3.{minor}.*/bin/python3"),
+              *glob.glob(os.environ.get("GPU_AGENT_PYTHONS", "/nowhere") + f"/python3.{minor}")]
+    for place in places:
+        if os.access(place, os.X_OK):
+            return place
+    raise SkipTest(f"no Python 3.{minor} here")
+
+
+def start(s, argv):
+    """Start a program that prints a line when it is ready."""
+    process = s.start("python", argv)
+    process.wait_line()
+    return process
+
+
+def told_by_program(process):
+    """{how often: a stack as faulthandler has it}, innermost first; the sorted list of all of them."""
+    os.kill(process.pid, signal.SIGUSR1)
+    wait_until(lambda: process.err().count("Current thread"), "faulthandler answers")
+    time.sleep(0.3)
+    stacks = []
+    for line in process.err().split("\n"):
+        if re.match(r"(Current t|T)hread 0x", line):
+            stacks.append([])
+        place = re.match(r'  File "(.*)", line (\d+) in (.*)', line)
+        if place:
+            stacks[-1].append((place[3].encode().decode("unicode_escape"), place[1], int(place[2])))
+    return sorted(stacks)
+
+
+def told_by_agent(doc):
+    return sorted([(f["function"].split(".")[-1], f["file"], f["line"]) for f in g["frames"]]
+                  for g in doc["groups"] if g["frames"] for _ in range(g["threads"]))
+
+
+def switches(pid):
+    """How often each thread has been on a processor."""
+    return {tid: pathlib.Path(f"/proc/{pid}/task/{tid}/schedstat").read_text().split()[2]
+            for tid in os.listdir(f"/proc/{pid}/task")}
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_frames_are_those_that_the_program_tells(minor):
+    python = interpreter(minor)
+    with Scene(app=None) as s:
+        for seed in range(3):
+            process = start(s, [python, HERE / "many.py", str(seed)])
+            doc = wait_until(lambda: whole(s.rpc.call("host.stacks", pid=process.pid)), "all threads stand still")
+            assert doc["threads"] == 25 and doc["missing"] == [] and doc["stopped_us"] == 0
+            assert doc["python"][0]["version"].startswith(f"3.{minor}") and doc["python"][0]["interpreters"] == 1
+            assert all(g["proof"] == "not_scheduled" for g in doc["groups"]), doc["groups"]
+            assert any("mäßig" in f["function"] for g in doc["groups"] for f in g["frames"])
+            assert told_by_agent(doc) == told_by_program(process)
+            process.stop(signal.SIGKILL)
+
+
+def whole(doc):
+    return doc if doc["complete"] and all(g["proof"] == "not_scheduled" for g in doc["groups"]) else None
+
+
+def test_no_thread_notices():
+    """The kernel counts how often each thread runs: not once more, however often its stack is read."""
+    with Scene(app=None) as s:
+        process = start(s, [interpreter(11), HERE / "many.py", "7"])
+        before = switches(process.pid)
+        for _ in range(50):
+            assert len(s.rpc.call("host.stacks", pid=process.pid)["groups"]) > 3
+        assert switches(process.pid) == before
+        assert "TracerPid:\t0" in pathlib.Path(f"/proc/{process.pid}/status").read_text()
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_two_call_chains_are_never_mixed_unsaid(minor):
+    """A thread that runs without pause: what is told as consistent is of two moments in less than one of a hundred cases."""
+    python = interpreter(minor)
+    told = mixed = 0
+    with Scene(app=None) as s:
+        process = start(s, [python, HERE / "alternate.py"])
+        for _ in range(150):
+            doc = s.rpc.call("host.stacks", pid=process.pid)
+            for g in doc["groups"]:
+                chains = {f["function"].split(".")[-1][:2] for f in g["frames"]} & {"a_", "b_"}
+                if g["consistent"]:
+                    told += 1
+                    mixed += len(chains) > 1
+                    assert len(chains) < 2 or g["proof"] != "not_scheduled", g
+                else:
+                    assert not doc["complete"] and "different moments" in doc["missing"][0], doc
+        print(f"  3.{minor}: {told} of 150 consistent, {mixed} of these mixed")
+        assert mixed <= told // 100
+
+
+def test_thread_of_two_interpreters():
+    code = ("import os, threading, _xxsubinterpreters as x\n"
+            "i = x.create()\n"
+            "print(os.getpid(), flush=True)\n"
+            "x.run_string(i, 'import time\\ndef within():\\n    time.sleep(100000)\\nwithin()')\n")
+    with Scene(app=None) as s:
+        process = start(s, [interpreter(11), "-c", code])
+        doc = wait_until(lambda: deep(s.rpc.call("host.stacks", pid=process.pid)), "it is inside")
+        frames = doc["groups"][0]["frames"]
+        assert [(f["function"], f.get("interpreter")) for f in frames] == [
+            ("within", 1), ("<module>", 1), ("<module>", None)], frames
+        assert doc["python"][0]["interpreters"] == 2
+
+
+def deep(doc):
+    return doc if doc["groups"] and len(doc["groups"][0]["frames"]) == 3 else None
+
+
+@pytest.mark.parametrize("kind", [["circle"], ["sizes"], ["unmapped"], *(["random", str(i)] for i in range(12))])
+def test_forged_interpreter(kind):
+    with Scene(app=None) as s:
+        process = start(s, [FORGED, *kind])
+        begun = time.monotonic()
+        doc = s.rpc.call("host.stacks", pid=process.pid)
+        assert time.monotonic() - begun < 4
+        assert doc["threads"] == 1
+        if kind[0] != "random":
+            assert not doc["complete"] and doc["missing"], doc
+        assert not any(g["frames"] for g in doc["groups"]), doc
+
+
+@pytest.mark.parametrize("user", ["root", "nobody"])
+def test_page_that_never_answers(user):
+    """Nobody ever brings the page.  Of root's process the reader is refused it, of another user's it waits in the kernel
+    until SIGKILL: the answer comes all the same, and says what it lacks."""
+    need_root()
+    with Scene(app=None, user_mode=False) as s:
+        process = s.start("forged", [FORGED, "silent", *([user] if user == "nobody" else [])])
+        if process.wait_line() == "none":
+            raise SkipTest("no userfaultfd here")
+        begun = time.monotonic()
+        doc = s.rpc.call("host.stacks", pid=process.pid)
+        took = time.monotonic() - begun
+        assert took < 5 and not doc["complete"] and doc["missing"], doc
+        if user == "nobody":
+            assert took > 2 and "does not answer" in doc["missing"][0], doc
+        wait_until(lambda: not s.worker_pids(), "the worker is gone")
+        assert s.ctl("stacks", process.pid).returncode == 8
+
+
+def test_who_may_look():
+    need_root()
+    with Scene(app=None, user_mode=False) as s:
+        code = ["-c", "import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(100000)"]
+        mine = s.start("mine", ["/usr/bin/python3", *code], user=65534, group=65534, extra_groups=[])
+        mine.wait_line()
+        roots = start(s, ["/usr/bin/python3", *code])
+
+        def look():
+            assert s.connect().call("host.stacks", pid=mine.pid)["groups"][0]["frames"][0]["function"] == "<module>"
+            assert s.connect().error("host.stacks", pid=roots.pid).code == -32002
+        as_user(65534, look)
+        doc = s.rpc.call("host.stacks", pid=mine.pid)
+        assert doc["uid"] == 65534 and doc["groups"][0]["proof"] == "not_scheduled"
+        wait_until(lambda: "host.stacks on process" in s.agentd.err(), "a look at another user's process is in the log")
+        assert s.rpc.error("host.stacks", pid=s.agentd.pid).code == -32002
+        assert s.rpc.error("host.stacks", pid=4194304).code == -32001
+
+
+def test_verb(monkeypatch):
+    """Rows fit 80 columns, names are harmless, native threads say where the kernel has them."""
+    name = "x\u202e\x1b[31mevil" + "y" * 90
+    code = ("import os, time, types\n"
+            "def f():\n    print(os.getpid(), flush=True)\n    time.sleep(100000)\n"
+            f"c = f.__code__.replace(co_name={name!r}, co_qualname={name!r}, co_filename='/very/long/' * 20 + 'end.py')\n"
+            "types.FunctionType(c, globals())()\n")
+    with Scene(app=None) as s:
+        process = start(s, [interpreter(11), "-c", code])
+        monkeypatch.setenv("COLUMNS", "80")
+        shown = s.ctl("stacks", process.pid)
+        text = shown.stdout
+        assert shown.returncode == 0 and "clock_nanosleep" in text and "end.py:" in text, text
+        assert all(len(line) <= 80 or "evil" in line for line in text.split("\n")), text
+        assert "\x1b" not in text and "\u202e" not in text and "evil" in text, text
+        sleeper = s.start("sleep", ["sleep", "1000"])
+        time.sleep(0.3)
+        doc = s.rpc.call("host.stacks", pid=sleeper.pid)
+        assert doc["complete"] and doc["python"] == [] and doc["groups"][0]["frames"] == []
+        assert doc["groups"][0]["waits_in"] == "clock_nanosleep"
+        assert s.ctl("stacks", "4194304").returncode == 3 and s.ctl("stacks").returncode == 2
+
+
+def test_program_without_its_file():
+    """Nothing of the program is opened: its file may be gone."""
+    with Scene(app=None) as s:
+        copy = s.directory / "python"
+        copy.write_bytes(pathlib.Path("/usr/bin/python3.11").read_bytes())
+        copy.chmod(0o755)
+        process = start(s, [copy, "-c", "import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(100000)"])
+        copy.unlink()
+        doc = s.rpc.call("host.stacks", pid=process.pid)
+        assert doc["groups"][0]["frames"][0]["function"] == "<module>", doc
