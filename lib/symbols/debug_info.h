@@ -79,6 +79,8 @@ uint64_t debug_info_body(struct debug_info *d, uint64_t low, uint64_t high);
 bool debug_info_unit(struct debug_info *d, size_t at, Dwarf_Die *ret);
 /** Open a DIE.  @return false when there is none at the offset. */
 bool debug_info_die(struct debug_info *d, Dwarf_Off offset, Dwarf_Die *ret);
+/** May attributes of a DIE be asked for?  In a hostile file it, or its abstract instances, may have very many. */
+bool debug_info_is_small(Dwarf_Die *die);
 /** Is the file a cubin? */
 bool debug_info_is_cuda(const struct debug_info *d);
 /** Read a DIE's string, its own or that of its abstract instance.  NULL: none, or it has no end. */

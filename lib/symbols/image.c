@@ -44,6 +44,10 @@ struct symbols_image {
 	struct debug_info *debug_info;
 	bool tried_debug_info;
 	int debug_error; /**< Why there is no debug_info. */
+	/** What was made of it by others, who read what is above. */
+	void *kept;
+	size_t kept_bytes;
+	void (*destroy_kept)(void *kept);
 };
 
 static bool is_descriptor_name(const char *name)
@@ -201,6 +205,8 @@ void symbols_image_destroy(struct symbols_image *i)
 {
 	if (!i)
 		return;
+	if (i->kept)
+		i->destroy_kept(i->kept);
 	debug_info_destroy(i->debug_info);
 	free(i->functions.items);
 	free(i->descriptors.items);
@@ -216,7 +222,7 @@ const struct symbols_image_facts *symbols_image_facts(const struct symbols_image
 size_t symbols_image_bytes(const struct symbols_image *i)
 {
 	return sizeof(*i) + i->size + i->facts.n_symbols * sizeof(struct symbol) +
-	       debug_info_bytes(i->debug_info);
+	       debug_info_bytes(i->debug_info) + i->kept_bytes;
 }
 
 /*
@@ -468,6 +474,18 @@ int symbols_image_parameters(struct symbols_image *i, uint64_t kernel,
 const struct elf_view *symbols_image_elf(const struct symbols_image *i)
 {
 	return &i->elf;
+}
+
+void symbols_image_keep(struct symbols_image *i, void *made, size_t bytes, void (*destroy)(void *made))
+{
+	i->kept = made;
+	i->kept_bytes = bytes;
+	i->destroy_kept = destroy;
+}
+
+void *symbols_image_kept(const struct symbols_image *i)
+{
+	return i->kept;
 }
 
 void symbols_image_locate(struct symbols_image *i, uint64_t address, struct symbols_location *ret)

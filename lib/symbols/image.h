@@ -171,5 +171,13 @@ struct elf_view;
 struct debug_info *symbols_image_debug_info(struct symbols_image *i);
 /** @return the file. */
 const struct elf_view *symbols_image_elf(const struct symbols_image *i);
+/**
+ * Keep what lib/values has made of an image as long as the image; there is one.
+ * @param bytes    That it takes, as part of symbols_image_bytes().
+ * @param destroy  Releases it.
+ */
+void symbols_image_keep(struct symbols_image *i, void *made, size_t bytes, void (*destroy)(void *made));
+/** @return it, borrowed; NULL: none yet. */
+void *symbols_image_kept(const struct symbols_image *i);
 
 #endif /* SYMBOLS_IMAGE_H */

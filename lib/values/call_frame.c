@@ -396,6 +396,13 @@ static const struct entry *find_entry(const struct call_frame_table *t, uint64_t
 	return low && pc < t->entries[low - 1].high ? &t->entries[low - 1] : NULL;
 }
 
+size_t call_frame_bytes(const struct call_frame_table *t)
+{
+	if (!t)
+		return 0;
+	return sizeof(*t) + t->common_capacity * sizeof(*t->commons) + t->entry_capacity * sizeof(*t->entries);
+}
+
 int call_frame_find(const struct call_frame_table *t, uint64_t pc, struct call_frame_row *ret)
 {
 	const struct entry *e = find_entry(t, pc);

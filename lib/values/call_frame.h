@@ -49,6 +49,8 @@ struct call_frame_row {
 int call_frame_create(const void *data, size_t size, struct call_frame_table **ret);
 /** Release a table; NULL is allowed. */
 void call_frame_destroy(struct call_frame_table *t);
+/** @return the memory that a table takes; NULL takes none. */
+size_t call_frame_bytes(const struct call_frame_table *t);
 /**
  * Find the rules at an address.
  * @return 0, -ENOENT (no entry), -EBADMSG (a broken one), -ENOMEM.

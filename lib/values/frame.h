@@ -28,6 +28,7 @@ struct values_frame {
 	const struct values_frame *callee;
 	/** CUDA: the map of its image, and the function; NULL: none. */
 	const struct register_map *registers;
+	bool broken_registers; /**< There is none as it is broken. */
 	const char *function;
 	uint64_t function_start;
 	/** CUDA: rules for its caller's registers. */

@@ -200,6 +200,15 @@ static bool is_physical(uint64_t name, uint32_t *ret)
 	return n <= 255;
 }
 
+/* Has a register of PTX 64 bits, as %rd4 and %fd4 have?  A map that lacks its upper half lacks a part of it. */
+static bool is_wide(uint64_t name)
+{
+	while (name && !(name >> 56))
+		name <<= 8;
+	name >>= 40;
+	return name == ('%' << 16 | 'r' << 8 | 'd') || name == ('%' << 16 | 'f' << 8 | 'd');
+}
+
 static int find_parts(const struct values_frame *f, uint64_t name, struct register_map_part *parts,
 		      size_t *ret_n, unsigned *ret_parts)
 {
@@ -227,7 +236,9 @@ static size_t read_cuda(struct reading *g, uint64_t name, uint8_t *ret)
 	size_t n;
 
 	if (find_parts(g->f, name, parts, &n, &n_parts) < 0) {
-		tell(g, VALUES_UNAVAILABLE, "it is in no register here");
+		tell(g, VALUES_UNAVAILABLE,
+		     g->f->broken_registers ? "the table that tells its register is broken" :
+					      "it is in no register here");
 		return 0;
 	}
 	for (size_t i = 0; i < n; i++) {
@@ -242,6 +253,8 @@ static size_t read_cuda(struct reading *g, uint64_t name, uint8_t *ret)
 		words[parts[i].part] = word;
 		found[parts[i].part] = true;
 	}
+	if (is_wide(name))
+		n_parts = 2;
 	for (unsigned i = 0; i < n_parts; i++)
 		if (!found[i]) {
 			tell(g, VALUES_UNAVAILABLE, "only a part of it is in a register here");

@@ -139,6 +139,13 @@ void register_map_destroy(struct register_map *m)
 	free(m);
 }
 
+size_t register_map_bytes(const struct register_map *m)
+{
+	if (!m)
+		return 0;
+	return sizeof(*m) + m->entry_capacity * sizeof(*m->entries) + m->function_capacity * sizeof(*m->functions);
+}
+
 /* Compare with a wanted name, which ends at the parameters that a demangled one has. */
 static int compare_name(const char *wanted, const char *name)
 {

@@ -41,6 +41,9 @@ int register_map_create(const void *data, size_t size, struct register_map **ret
 /** Release a map; NULL is allowed. */
 void register_map_destroy(struct register_map *m);
 
+/** @return the memory that a map takes; NULL takes none. */
+size_t register_map_bytes(const struct register_map *m);
+
 /** Most places that a register is in at once. */
 #define REGISTER_MAP_PARTS_MAX 16u
 /**

@@ -16,6 +16,7 @@
 #define CHAIN_MAX     256u
 #define CHILDREN_MAX  200000u /* DIEs that are passed for one address. */
 #define VARIABLES_MAX 4096u
+#define COMPARED_MAX  64u /* Variables that are compared for the price of a DIE. */
 #define CLASS_CONSTANT 4u /* Of DW_AT_address_class, by NVIDIA's cudadebugger.h. */
 /* DW_AT_address_class is standard; this is LLVM's, in two reviews. */
 #define AT_LLVM_AUGMENTATION	 0x3e09
@@ -27,6 +28,7 @@ struct values_image {
 	struct register_map *registers;
 	struct call_frame_table *frames;
 	bool is_cuda;
+	bool broken_registers; /* There is a register map, and it is not to be read. */
 };
 
 static const uint8_t *elf_section(const struct elf_view *v, const char *name, size_t *ret_size)
@@ -40,45 +42,54 @@ static const uint8_t *elf_section(const struct elf_view *v, const char *name, si
 	return NULL;
 }
 
-int values_image_create(struct symbols_image *image, struct values_image **ret)
+static void destroy_image(void *image)
 {
-	struct debug_info *d = symbols_image_debug_info(image);
+	struct values_image *i = image;
+
+	register_map_destroy(i->registers);
+	call_frame_destroy(i->frames);
+	free(i);
+}
+
+/* @return 0, -ENOMEM. */
+static int read_tables(struct values_image *i)
+{
 	const uint8_t *data;
-	struct values_image *i;
 	int r = 0;
 	size_t n;
 
-	if (!d)
-		return -ENOENT;
+	data = elf_section(i->elf, ".nv_debug_info_reg_sass", &n);
+	if (data)
+		r = register_map_create(data, n, &i->registers);
+	i->broken_registers = r < 0;
+	data = debug_info_section(i->d, "frame", &n);
+	if (data && r != -ENOMEM)
+		r = call_frame_create(data, n, &i->frames);
+	return r == -ENOMEM ? r : 0;
+}
+
+int values_image_open(struct symbols_image *image, struct values_image **ret)
+{
+	struct debug_info *d = symbols_image_debug_info(image);
+	struct values_image *i = symbols_image_kept(image);
+
+	*ret = i;
+	if (i || !d)
+		return i ? 0 : -ENOENT;
 	i = calloc(1, sizeof(*i));
 	if (!i)
 		return -ENOMEM;
 	i->d = d;
 	i->elf = symbols_image_elf(image);
 	i->is_cuda = debug_info_is_cuda(d);
-	if (i->is_cuda) {
-		data = elf_section(symbols_image_elf(image), ".nv_debug_info_reg_sass", &n);
-		if (data)
-			r = register_map_create(data, n, &i->registers);
-		data = debug_info_section(d, "frame", &n);
-		if (data && r != -ENOMEM)
-			r = call_frame_create(data, n, &i->frames);
+	if (i->is_cuda && read_tables(i) < 0) {
+		destroy_image(i);
+		return -ENOMEM;
 	}
-	if (r == -ENOMEM) {
-		values_image_destroy(i);
-		return r;
-	}
+	symbols_image_keep(image, i,
+			   sizeof(*i) + register_map_bytes(i->registers) + call_frame_bytes(i->frames), destroy_image);
 	*ret = i;
 	return 0;
-}
-
-void values_image_destroy(struct values_image *i)
-{
-	if (!i)
-		return;
-	register_map_destroy(i->registers);
-	call_frame_destroy(i->frames);
-	free(i);
 }
 
 struct debug_info *values_image_debug_info(const struct values_image *i)
@@ -163,16 +174,19 @@ static int add_variable(struct finding *g, Dwarf_Die *die, unsigned block)
 {
 	struct values_scope *s = g->s;
 	struct values_variable v = { .die = *die, .block = block };
+	Dwarf_Die origin;
 
-	if (has(die, DW_AT_declaration) && !has(die, DW_AT_location))
-		return 0;
-	if (s->n == VARIABLES_MAX) {
+	if (s->n == VARIABLES_MAX || !debug_info_is_small(die)) {
 		s->cut = true;
 		return 0;
 	}
+	if (has(die, DW_AT_declaration) && !has(die, DW_AT_location))
+		return 0;
 	v.name = debug_info_string(g->i->d, die, DW_AT_name);
 	v.kind = kind_of(g->i, die);
 	v.has_type = follow(die, DW_AT_type, &v.type);
+	if (follow(die, DW_AT_abstract_origin, &origin))
+		v.origin = dwarf_dieoffset(&origin);
 	if (vec_reserve(&s->items, s->n, 1, &s->capacity, sizeof(v)) < 0)
 		return -ENOMEM;
 	s->items[s->n++] = v;
@@ -186,18 +200,14 @@ static bool is_variable(Dwarf_Die *die, bool arguments)
 	return tag == DW_TAG_formal_parameter ? arguments : tag == DW_TAG_variable && !arguments;
 }
 
-/* Is this entry, or its abstract instance, among those that were added from an index on? */
+/* Is an instance of this entry among those that were added from an index on? */
 static bool is_known(const struct values_scope *s, size_t from, Dwarf_Die *die)
 {
 	Dwarf_Off offset = dwarf_dieoffset(die);
 
-	for (size_t k = from; k < s->n; k++) {
-		Dwarf_Die origin;
-
-		if (follow(&s->items[k].die, DW_AT_abstract_origin, &origin) &&
-		    dwarf_dieoffset(&origin) == offset)
+	for (size_t k = from; k < s->n; k++)
+		if (s->items[k].origin == offset)
 			return true;
-	}
 	return false;
 }
 
@@ -209,9 +219,15 @@ static int add_children(struct finding *g, Dwarf_Die *parent, unsigned block, bo
 	int r = 0;
 
 	debug_children_init(&c, g->i->d, parent, g->left);
-	while (!r && debug_children_next(&c, &die))
-		if (is_variable(&die, arguments) && !(absent_only && is_known(g->s, from, &die)))
+	while (!r && debug_children_next(&c, &die)) {
+		uint32_t price = absent_only ? (uint32_t)(g->s->n - from) / COMPARED_MAX : 0;
+
+		if (!is_variable(&die, arguments))
+			continue;
+		c.steps -= price < c.steps ? price : c.steps;
+		if (!absent_only || !is_known(g->s, from, &die))
 			r = add_variable(g, &die, block);
+	}
 	g->left = c.steps;
 	g->s->cut |= !c.steps;
 	return r;
@@ -296,6 +312,7 @@ void values_image_enter(struct values_image *i, const struct values_scope *s,
 {
 	f->is_cuda = i->is_cuda;
 	f->registers = i->registers;
+	f->broken_registers = i->broken_registers;
 	f->function = s->function;
 	f->function_start = s->low;
 	if (i->is_cuda)

@@ -17,16 +17,14 @@
 #include "values/frame.h"
 #include "values/place.h"
 
-/** What is read of an image for its values; it lives no longer than the image. */
+/** What is read of an image for its values; the image keeps it. */
 struct values_image;
 /**
- * Read the tables of an image.  One that is broken counts as not there.
- * @param ret  Release with values_image_destroy().
+ * Read the tables of an image, unless that was done.
+ * @param ret  Borrowed from the image.
  * @return 0, -ENOENT (no debug information that names variables), -ENOMEM.
  */
-int values_image_create(struct symbols_image *i, struct values_image **ret);
-/** Release; NULL is allowed. */
-void values_image_destroy(struct values_image *i);
+int values_image_open(struct symbols_image *i, struct values_image **ret);
 /** @return the debug information that it was read from. */
 struct debug_info *values_image_debug_info(const struct values_image *i);
 
@@ -42,6 +40,7 @@ struct values_variable {
 	unsigned block; /**< 0: the function itself; more: a block within it. */
 	Dwarf_Die die, type;
 	bool has_type;
+	Dwarf_Off origin; /**< Of its abstract instance; 0: it is none's. */
 };
 
 /** A function, inlined or not, at an address. */

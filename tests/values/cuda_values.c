@@ -336,11 +336,10 @@ static void read_core(const char *path)
 	if (cudacore_read(map.data, map.size, &c, &error) < 0)
 		die(error.text);
 	if (symbols_image_create(c.modules[0].relocated.data, c.modules[0].relocated.size, &image) < 0 ||
-	    values_image_create(image, &values) < 0)
+	    values_image_open(image, &values) < 0)
 		die("no image");
 	for (uint32_t n = 0; n < c.n[CUDACORE_LANES]; n++)
 		show_lane(values, symbols_image_debug_info(image), &c, n);
-	values_image_destroy(values);
 	symbols_image_destroy(image);
 	cudacore_deinit(&c);
 	corefile_map_close(&map);

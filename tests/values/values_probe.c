@@ -148,11 +148,10 @@ int main(int argc, char **argv)
 	if (fd_read_file(argv[1], SYMBOLS_IMAGE_BYTES_MAX, &data, &size) < 0 ||
 	    symbols_image_create(data, size, &image) < 0)
 		die("no image");
-	if (values_image_create(image, &values) < 0)
+	if (values_image_open(image, &values) < 0)
 		die("no debug information");
 	while (scanf("%" SCNx64 " %u %u", &pc, &lane, &inlined) == 3)
 		answer(values, symbols_image_debug_info(image), &m, pc, lane, inlined);
-	values_image_destroy(values);
 	symbols_image_destroy(image);
 	free(data);
 	return 0;

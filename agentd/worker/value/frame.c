@@ -168,7 +168,7 @@ static int enter_frame(struct walk *w, uint32_t call)
 	struct values_scope s;
 	int r = -ENOENT;
 
-	if (!o || code_open(&w->code, o) < 0 || values_image_create(w->code.image, &image) < 0)
+	if (!o || code_open(&w->code, o) < 0 || values_image_open(w->code.image, &image) < 0)
 		return -ENOENT;
 	*f = (struct values_frame){ .machine = &w->found.machine, .lane = k->lane, .pc = address - o->bias,
 				    .load_bias = o->bias, .callee = call ? &w->frames[call - 1] : NULL };
@@ -189,7 +189,6 @@ static int enter_frame(struct walk *w, uint32_t call)
 	/* Names of the frame lie in the image. */
 	f->registers = NULL;
 	f->function = NULL;
-	values_image_destroy(image);
 	return r == -ENOENT && f->is_cuda ? 0 : r;
 }
 

@@ -311,6 +311,11 @@ bool debug_info_die(struct debug_info *d, Dwarf_Off offset, Dwarf_Die *ret)
 	return offset < d->info_size && dwarf_offdie(d->dw, offset, ret);
 }
 
+bool debug_info_is_small(Dwarf_Die *die)
+{
+	return die_is_small(die);
+}
+
 bool debug_info_is_cuda(const struct debug_info *d)
 {
 	return d->is_cuda;

@@ -7,10 +7,15 @@
 
 #include "base/reader.h"
 
-/* The last attribute that has bytes of its own. */
+/* Attributes of a DIE; compilers write some ten. */
+#define ATTRIBUTES_MAX 256u
+/* Abstract instances behind each other, as many as libdw follows. */
+#define CHAIN_MAX 16u
+
+/* The last attribute that has bytes of its own, of so many. */
 struct last_attribute {
 	const uint8_t *at;
-	unsigned form;
+	unsigned form, n;
 };
 
 static int note_attribute(Dwarf_Attribute *a, void *arg)
@@ -22,7 +27,7 @@ static int note_attribute(Dwarf_Attribute *a, void *arg)
 		last->at = a->valp;
 		last->form = dwarf_whatform(a);
 	}
-	return DWARF_CB_OK;
+	return ++last->n < ATTRIBUTES_MAX ? DWARF_CB_OK : DWARF_CB_ABORT;
 }
 
 struct unit_sizes {
@@ -122,7 +127,7 @@ static void skip_value(struct reader *r, unsigned form, const struct unit_sizes 
 size_t die_size(Dwarf_Die *die, const uint8_t *end)
 {
 	const uint8_t *start = die->addr;
-	struct last_attribute last = { NULL, 0 };
+	struct last_attribute last = { 0 };
 	struct unit_sizes sizes;
 	struct reader r;
 
@@ -139,6 +144,24 @@ size_t die_size(Dwarf_Die *die, const uint8_t *end)
 		(void)reader_uleb(&r);
 	}
 	return reader_is_bad(&r) ? 0 : r.pos;
+}
+
+bool die_is_small(Dwarf_Die *die)
+{
+	static const unsigned attributes[] = { DW_AT_abstract_origin, DW_AT_specification };
+	Dwarf_Die at = *die;
+
+	for (unsigned i = 0; i < CHAIN_MAX; i++) {
+		struct last_attribute last = { 0 };
+		Dwarf_Attribute a;
+
+		if (dwarf_getattrs(&at, note_attribute, &last, 0) != 1)
+			return false;
+		if ((!dwarf_attr(&at, attributes[0], &a) && !dwarf_attr(&at, attributes[1], &a)) ||
+		    !dwarf_formref_die(&a, &at))
+			break;
+	}
+	return true;
 }
 
 const char *die_string(Dwarf_Die *die, unsigned attribute, const uint8_t *info, size_t info_size)

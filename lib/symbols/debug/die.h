@@ -8,6 +8,7 @@
  */
 
 #include <elfutils/libdw.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,9 +18,15 @@
  * dwarf_siblingof() follows DW_AT_sibling wherever it points, also backwards and for ever; walking
  * DIE by DIE in the order of the file always ends.
  * @param end  End of the unit.
- * @return 0 when the DIE is broken or does not end before @p end.
+ * @return 0 when the DIE is broken, does not end before @p end, or has more attributes than are looked at.
  */
 size_t die_size(Dwarf_Die *die, const uint8_t *end);
+
+/**
+ * Have a DIE and the abstract instances behind it no more attributes than are looked at?  libdw searches all of
+ * them for each that is asked for, and 30 MiB have room for millions.
+ */
+bool die_is_small(Dwarf_Die *die);
 
 /**
  * Read a string attribute, also of the abstract instance behind the DIE.

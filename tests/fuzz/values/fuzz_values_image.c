@@ -64,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (symbols_image_create(data, size, &image) < 0)
 		return 0;
 	symbols_image_range(image, &start, &end);
-	if (values_image_create(image, &i) == 0) {
+	if (values_image_open(image, &i) == 0) {
 		for (uint64_t k = 0; k < 24; k++) {
 			uint64_t at = k < 12 ? 0x1600 + k * 0x48 : start + (k - 12) * 0x70;
 
@@ -76,7 +76,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			try_frame(i, &outer, 0);
 		}
 		try_globals(image, i, &inner);
-		values_image_destroy(i);
 	}
 	symbols_image_destroy(image);
 	return 0;

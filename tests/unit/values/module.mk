@@ -3,8 +3,9 @@ $(foreach t,value expression,$(eval test_values_$(t)_cflags += $(call pkg_cflags
 $(eval $(call unit_test,values_signature,values base,$(values_ldlibs)))
 $(eval $(call unit_test,values_arguments,values symbols base,$(values_ldlibs) $(symbols_ldlibs)))
 $(eval $(call unit_test,values_global,values symbols base,$(values_ldlibs) $(symbols_ldlibs)))
-test_values_global_cflags += $(call pkg_cflags,libdw libelf)
+$(foreach t,limits mutate,$(eval $(call unit_test,values_$(t),values symbols base,$(values_ldlibs) $(symbols_ldlibs))))
+$(foreach t,global limits mutate,$(eval test_values_$(t)_cflags += $(call pkg_cflags,libdw libelf)))
 # The simulator's loader stands in for the driver's.
-$(foreach t,arguments global,$(eval test_values_$(t)_src += sim/cuda/gpu/cubin.c))
-$(foreach t,arguments global,$(eval test_values_$(t)_cflags += -Isim/cuda/gpu))
-$(foreach t,arguments global,$(eval test_values_$(t)_deps := $$(cudbg_slots)))
+$(foreach t,arguments global mutate,$(eval test_values_$(t)_src += sim/cuda/gpu/cubin.c))
+$(foreach t,arguments global mutate,$(eval test_values_$(t)_cflags += -Isim/cuda/gpu))
+$(foreach t,arguments global mutate,$(eval test_values_$(t)_deps := $$(cudbg_slots)))

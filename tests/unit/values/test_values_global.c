@@ -61,7 +61,7 @@ static int find(const char *path, const char *function, const char *name, int *r
 	int r;
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(i);
-	TEST_EQ_FATAL(values_image_create(i, &values), 0);
+	TEST_EQ_FATAL(values_image_open(i, &values), 0);
 	if (function)
 		TEST_EQ_FATAL(values_scope_find(values, address_of(i, function), 0, &s), 0);
 	r = values_global_find(symbols_image_debug_info(i), &s, name, &v);
@@ -72,7 +72,6 @@ static int find(const char *path, const char *function, const char *name, int *r
 	}
 	*ret_line = (int)line;
 	values_scope_deinit(&s);
-	values_image_destroy(values);
 	return r;
 }
 
@@ -168,7 +167,7 @@ static void finds_constant_memory(void)
 	struct values_scope s;
 	struct values_place p;
 
-	TEST_EQ_FATAL(values_image_create(i, &values), 0);
+	TEST_EQ_FATAL(values_image_open(i, &values), 0);
 	f.pc = address_of(i, "globals_b");
 	TEST_EQ_FATAL(values_scope_find(values, f.pc, 0, &s), 0);
 	for (size_t k = 0; k < TEST_COUNT(constants); k++) {
@@ -182,7 +181,6 @@ static void finds_constant_memory(void)
 		TEST_ROW_EQ(k, p.pieces[p.first].number, constants[k].offset);
 	}
 	values_scope_deinit(&s);
-	values_image_destroy(values);
 }
 
 static void refuses_long_names(void)
