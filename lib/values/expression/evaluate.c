@@ -50,6 +50,27 @@ static uint64_t bytes_wanted(const result *v)
 	return size;
 }
 
+/* What a pointer out of another lane leads to is read there. */
+static int read_memory(struct run *x, const result *v)
+{
+	uint32_t before, ignored;
+	int r;
+
+	if (v->has_lane && x->names->lane(x->names->context, v->lane, &before) < 0)
+		return -ENOENT;
+	r = values_call_read(x->call, v->space, v->address, v->bytes, v->size);
+	if (v->has_lane)
+		(void)x->names->lane(x->names->context, before, &ignored);
+	return r;
+}
+
+/* Something that was made of a value out of another lane is that lane's. */
+static void keep_lane(result *to, const result *from)
+{
+	to->has_lane = from->has_lane;
+	to->lane = from->lane;
+}
+
 /* Read a result's bytes unless it has them. */
 static int load(struct run *x, const struct values_term *t, result *v)
 {
@@ -65,7 +86,7 @@ static int load(struct run *x, const struct values_term *t, result *v)
 		return -ENOMEM;
 	v->size = (size_t)size;
 	v->cut = !v->bit_size && size < values_type_size(v->type);
-	r = values_call_read(x->call, v->space, v->address, v->bytes, v->size);
+	r = read_memory(x, v);
 	if (r == -EDQUOT)
 		return FAIL(x, t, "the expression reads too much memory");
 	if (r < 0)
@@ -278,6 +299,7 @@ static int step_of(struct run *x, const struct values_term *t, const struct poin
 static int follow_reference(struct run *x, const struct values_term *t, result *v)
 {
 	struct values_type *type = values_type_strip(v->type);
+	const result from = *v;
 	uint64_t address;
 	int r;
 
@@ -292,6 +314,7 @@ static int follow_reference(struct run *x, const struct values_term *t, result *
 	values_result_deinit(v);
 	*v = (result){ .type = values_type_target(type), .has_address = true, .space = type->space,
 		       .address = address };
+	keep_lane(v, &from);
 	return 0;
 }
 
@@ -409,6 +432,7 @@ static int eval_part(struct run *x, const struct values_term *t, result *v)
 /* Go where a pointer leads. */
 static int dereference(struct run *x, const struct values_term *t, result *v, uint64_t index)
 {
+	const result from = *v;
 	struct pointer p;
 	uint64_t step = 0;
 	int r = pointer_of(x, t, v, &p);
@@ -421,6 +445,7 @@ static int dereference(struct run *x, const struct values_term *t, result *v, ui
 	if (r < 0)
 		return r;
 	*v = (result){ .type = p.target, .has_address = true, .space = p.space, .address = p.address + index * step };
+	keep_lane(v, &from);
 	return follow_reference(x, t, v);
 }
 
@@ -496,6 +521,7 @@ static int take_address(struct run *x, const struct values_term *t, result *v)
 	if (!v->has_address || v->bit_size)
 		return FAIL(x, t, v->bit_size ? "a bit field has no address" : "this lies in no memory");
 	r = set_pointer(x, v->type, v->space, v->address, v);
+	keep_lane(v, &where);
 	values_result_deinit(&where);
 	return r;
 }
@@ -553,6 +579,7 @@ static int eval_cast(struct run *x, const struct values_term *t, result *ret)
 		r = number_of(x, t, &v, &n);
 	if (r == 0)
 		r = convert(x, t, keep_space(x, t, type, &v), &n, ret);
+	keep_lane(ret, &v);
 	values_result_deinit(&v);
 	return r;
 }
@@ -575,6 +602,7 @@ static int eval_at_address(struct run *x, const struct values_term *t, result *r
 		space = decays(&v) ? v.space : values_type_strip(v.type)->space;
 	if (r == 0)
 		*ret = (result){ .type = type, .has_address = true, .space = space, .address = n.integer };
+	keep_lane(ret, &v);
 	values_result_deinit(&v);
 	return r;
 }
@@ -689,8 +717,10 @@ static int eval_pointers(struct run *x, const struct values_term *t, result *a, 
 		return r;
 	if (n.is_real)
 		return FAIL(x, t, "a pointer and a number that is no integer");
-	return set_pointer(x, p.target, p.space,
-			   t->op == OP_ADD ? p.address + n.integer * step : p.address - n.integer * step, ret);
+	r = set_pointer(x, p.target, p.space,
+			t->op == OP_ADD ? p.address + n.integer * step : p.address - n.integer * step, ret);
+	keep_lane(ret, is_a ? a : b);
+	return r;
 }
 
 static int eval_binary(struct run *x, const struct values_term *t, result *ret)

@@ -15,6 +15,9 @@ static int read_memory(void *context, enum values_space space, uint64_t address,
 	if (address < 0x1000 || address > 0x1100 || size > 0x1100 - address)
 		return -EFAULT;
 	memcpy(ret, memory[space] + (address - 0x1000), size);
+	/* Each lane has private memory of its own. */
+	if (space == VALUES_SPACE_PRIVATE)
+		*(uint8_t *)ret = (uint8_t)(*(uint8_t *)ret + lane - 5);
 	return 0;
 }
 
@@ -36,7 +39,7 @@ static int find_variable(void *context, const char *name, struct values_result *
 	const uint32_t block[3] = { 64, 2, 1 }, idx = 10 + lane;
 	struct values_type *integer = values_type_named(types, "int");
 	const float half = 0.5f;
-	const uint64_t at = 0x1010;
+	const uint64_t at = 0x1010, start = 0x1000;
 
 	if (!strcmp(name, "idx"))
 		return in_register(ret, "int", &idx, sizeof(idx));
@@ -50,6 +53,11 @@ static int find_variable(void *context, const char *name, struct values_result *
 		return in_memory(ret, values_type_named(types, "float4"), VALUES_SPACE_GLOBAL, 0x1040);
 	if (!strcmp(name, "text"))
 		return in_register(ret, "char*", &at, sizeof(at));
+	if (!strcmp(name, "own")) {
+		(void)in_register(ret, "char*", &start, sizeof(start));
+		ret->type = values_type_pointer(types, integer, VALUES_SPACE_PRIVATE);
+		return 0;
+	}
 	if (!strcmp(name, "far"))
 		return in_memory(ret, integer, VALUES_SPACE_GLOBAL, 0x9000);
 	if (!strcmp(name, "gone")) {
@@ -170,6 +178,8 @@ static void says_whose_pointers_they_are(void)
 		{ "$lane(1, $lane(2, idx))", true, 2 },
 		{ "$lane(7, idx) + 1", false, 0 },
 		{ "$lane(3, blockDim).x", true, 3 },
+		{ "$lane(3, own) + 1", true, 3 },
+		{ "*$lane(3, own)", true, 3 },
 	};
 
 	TEST_EQ_FATAL(values_types_create(NULL, &types), 0);
@@ -189,6 +199,20 @@ static void says_whose_pointers_they_are(void)
 		values_expression_destroy(e);
 	}
 	values_types_destroy(types);
+}
+
+/* Each lane has memory of its own behind the same address. */
+static void follows_pointers_of_another_lane_there(void)
+{
+	static const char *const rows[][2] = {
+		{ "*own", "42" }, { "$lane(7, *own)", "44" }, { "*$lane(7, own)", "44" }, { "$lane(7, own)[0]", "44" },
+		{ "*($lane(7, own) + 0)", "44" }, { "*(0 + $lane(7, own))", "44" }, { "*(unsigned int *)$lane(7, own)", "44" },
+		{ "{int} $lane(7, own)", "44" }, { "*&*$lane(7, own)", "44" }, { "*$lane(7, own) + *own", "86" },
+		{ "$lane(3, *$lane(7, own))", "44" }, { "*$lane(3, $lane(7, own))", "44" },
+		{ "1 ? *$lane(7, own) : 0", "44" }, { "*$lane(7, own) @ 2", "{44, 0}" },
+	};
+
+	check(rows, TEST_COUNT(rows));
 }
 
 static void knows_a_lane(void)
@@ -386,6 +410,6 @@ static void reads_no_more_than_it_may(void)
 }
 
 TEST_SUITE(values_expression, TEST(calculates_as_c), TEST(knows_a_lane),
-	   TEST(says_whose_pointers_they_are), TEST(says_what_is_wrong_and_where),
-	   TEST(tells_parts), TEST(is_bounded), TEST(is_parsed_once_for_all_lanes),
-	   TEST(reads_no_more_than_it_may));
+	   TEST(says_whose_pointers_they_are), TEST(follows_pointers_of_another_lane_there),
+	   TEST(says_what_is_wrong_and_where), TEST(tells_parts), TEST(is_bounded),
+	   TEST(is_parsed_once_for_all_lanes), TEST(reads_no_more_than_it_may));
