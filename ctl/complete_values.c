@@ -139,7 +139,7 @@ static const struct kind kinds[] = {
 	{ "FIELD", .words = FIELDS("") },
 	{ "FIELD=VALUE", .words = FIELDS("=") },
 	{ "FILE", .files = true },
-	{ "LANES", .words = "all active" },
+	{ "LANES", .words = "all active part" },
 	{ "LAYOUT", .values = { &rpc_core_layout_enum } },
 	{ "METHOD", offer_methods },
 	{ "MODE", .values = { &rpc_watch_mode_enum } },

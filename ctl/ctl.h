@@ -284,11 +284,9 @@ const char *show_exceptions(struct rpc_arena *a, const enum rpc_exception *list,
 
 /**
  * Append one wave: what it does, then its registers.
- * @param first  First lane shown of vector registers.
- * @param last   Last lane shown of them.
+ * @param lanes  Those shown of vector registers, as bits.
  * @return 0, or negative with err.
  */
-int show_registers(struct ctl *c, const struct rpc_wave_registers *r, uint32_t first,
-		   uint32_t last);
+int show_registers(struct ctl *c, const struct rpc_wave_registers *r, uint64_t lanes);
 
 #endif /* CTL_H */

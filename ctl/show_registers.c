@@ -77,30 +77,35 @@ static void print_alike(struct ctl *c, const char *what, const struct rpc_scalar
 	}
 }
 
-/* Append the lanes of a vector register from first to last, as far as the wave has them. */
-static void print_lanes(struct out *o, const struct rpc_vector_register *v, uint32_t first,
-			uint32_t last)
+/* Append a vector register of some lanes, as far as the wave has them. */
+static void print_lanes(struct out *o, const struct rpc_vector_register *v, uint64_t lanes)
 {
-	for (uint32_t lane = first; lane <= last && lane < v->n_lanes; lane++) {
-		uint32_t at = (lane - first) % WORDS_A_LINE;
-		bool ends = at == WORDS_A_LINE - 1 || lane == last || lane + 1 == v->n_lanes;
+	uint32_t in_line = 0;
+	bool is_first = true;
 
-		if (at == 0)
-			name_column(o, lane == first ? v->name : "", LANES_COLUMNS);
-		if (at == 0)
+	for (uint32_t lane = 0; lane < v->n_lanes && lane < 64; lane++) {
+		bool goes_on = lane + 1 < v->n_lanes && lane < 63 && lanes >> (lane + 1) & 1;
+
+		if (!(lanes >> lane & 1))
+			continue;
+		if (!in_line)
+			name_column(o, is_first ? v->name : "", LANES_COLUMNS);
+		if (!in_line)
 			out_fmt(o, "%2u: ", lane);
-		out_fmt(o, "%08" PRIx64 "%c", v->lanes[lane], ends ? '\n' : ' ');
+		is_first = false;
+		in_line = goes_on && in_line + 1 < WORDS_A_LINE ? in_line + 1 : 0;
+		out_fmt(o, "%08" PRIx64 "%c", v->lanes[lane], in_line ? ' ' : '\n');
 	}
 }
 
-static void print_vectors(struct ctl *c, const char *what, const struct rpc_vector_register *list,
-			  size_t n, uint32_t first, uint32_t last)
+static void print_vectors(struct ctl *c, const char *what, const struct rpc_vector_register *list, size_t n,
+			  uint64_t lanes)
 {
 	if (!n)
 		return;
 	out_char(title(c, what), '\n');
 	for (size_t i = 0; i < n; i++)
-		print_lanes(&c->output.text, &list[i], first, last);
+		print_lanes(&c->output.text, &list[i], lanes);
 }
 
 /* Append the functions that led to where the wave is, the innermost one first. */
@@ -154,6 +159,22 @@ static void print_packet(struct ctl *c, const struct rpc_dispatch_packet *p)
 					       p->kernel_object, p->kernarg_address, sizes ? sizes : ""));
 }
 
+static const char *three(struct ctl *c, const uint32_t *v)
+{
+	return rpc_arena_printf(&c->arena, "%u,%u,%u", v[0], v[1], v[2]);
+}
+
+/* Append which cluster the wave's workgroup is in. */
+static void print_cluster(struct ctl *c, const struct rpc_cluster *k)
+{
+	const char *index = k->n_index == 3 ? three(c, k->index) : "?";
+
+	print_facts(c, "cluster",
+		    k->n_size == 3 ? rpc_arena_printf(&c->arena, "%s, %s %s", index ? index : "", three(c, k->size),
+						      vendor_word(c->vendor, "workgroups")) :
+				     index);
+}
+
 /* Append what memory a wave has besides that of the process. */
 static void print_memory(struct ctl *c, const struct rpc_wave_registers *r)
 {
@@ -174,7 +195,7 @@ static const char *bank_title(const struct ctl *c, enum rpc_register_bank bank)
 						  : rpc_enum_name(&rpc_register_bank_enum, bank);
 }
 
-int show_registers(struct ctl *c, const struct rpc_wave_registers *r, uint32_t first, uint32_t last)
+int show_registers(struct ctl *c, const struct rpc_wave_registers *r, uint64_t lanes)
 {
 	struct out *o = &c->output.text;
 	int e = show_waves(c, &r->wave, 1);
@@ -183,13 +204,15 @@ int show_registers(struct ctl *c, const struct rpc_wave_registers *r, uint32_t f
 		return e;
 	if (r->has_packet)
 		print_packet(c, &r->packet);
+	if (r->has_cluster)
+		print_cluster(c, &r->cluster);
 	print_memory(c, r);
 	out_char(o, '\n');
 	print_callers(c, r->callers, r->n_callers);
 	print_named(c, "special", r->special, r->n_special);
 	print_alike(c, bank_title(c, RPC_REGISTER_BANK_SCALAR), r->scalar, r->n_scalar);
-	print_vectors(c, bank_title(c, RPC_REGISTER_BANK_VECTOR), r->vector, r->n_vector, first, last);
-	print_vectors(c, "accumulator", r->accumulator, r->n_accumulator, first, last);
+	print_vectors(c, bank_title(c, RPC_REGISTER_BANK_VECTOR), r->vector, r->n_vector, lanes);
+	print_vectors(c, "accumulator", r->accumulator, r->n_accumulator, lanes);
 	print_named(c, "trap", r->trap, r->n_trap);
 	for (size_t i = 0; i < r->n_missing; i++) {
 		out_str(title(c, "missing"), "  ");

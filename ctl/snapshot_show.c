@@ -20,7 +20,6 @@
 
 /* Columns of what stands in front of a line of the headline. */
 #define TAG_WIDTH 7
-#define LANES_MAX 64u
 /* Most GPUs that a note names one by one. */
 #define GPUS_NAMED 4
 
@@ -486,7 +485,7 @@ static int print_more(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 	}
 	for (size_t i = 0; r == 0 && i < s->n_registers; i++) {
 		blank(c);
-		r = show_registers(c, &s->registers[i], 0, LANES_MAX - 1);
+		r = show_registers(c, &s->registers[i], UINT64_MAX);
 	}
 	return r;
 }

@@ -10,6 +10,10 @@
 
 #include "dap/values.h"
 
+/* As many as the agent takes. */
+#define COLUMNS_MAX  16u
+#define COLUMN_BYTES 4096u
+
 const struct rpc_work_item *dap_work_item(const struct rpc_wave_registers *r, uint32_t lane)
 {
 	for (size_t i = 0; i < r->n_work_items; i++)
@@ -84,6 +88,13 @@ static const struct rpc_group *locate(struct dap *d, const struct rpc_group *lik
 	return g;
 }
 
+static uint64_t pc_of(const struct rpc_wave_registers *r, uint32_t lane)
+{
+	const struct rpc_work_item *item = dap_work_item(r, lane);
+
+	return item && item->has_pc ? item->pc : r->wave.pc;
+}
+
 int dap_lane_choose(struct dap *d, struct dap_thread *t, uint32_t lane, struct agent_err *err)
 {
 	struct dap_ref of = dap_ref_focus(d);
@@ -100,8 +111,12 @@ int dap_lane_choose(struct dap *d, struct dap_thread *t, uint32_t lane, struct a
 	if (lane >= r->wave.width)
 		return dap_invalid(err, "lane: the wave has only %u lanes", r->wave.width);
 	item = dap_work_item(r, lane);
-	speaks = lane == speaker(r);
-	is_base = lane == t->base_lane || (speaks && t->base_lane == DAP_LANE_ANY);
+	if (dap_check_thread(d, t, t->base_pc, pc_of(r, t->base_lane == DAP_LANE_ANY ? speaker(r) : t->base_lane),
+			     err) < 0)
+		return -EIO;
+	/* Lanes that have no pc of their own have been called from the same places. */
+	speaks = lane == speaker(r) || (item && !item->has_pc);
+	is_base = lane == t->base_lane || (lane == speaker(r) && t->base_lane == DAP_LANE_ANY);
 	if (!is_base && item && item->has_pc && item->pc != pc) {
 		pc = item->pc;
 		place = locate(d, t->base, pc, err);
@@ -139,24 +154,87 @@ static void put_triple(struct out *o, const char *name, const uint32_t *v, size_
 		out_json_fmt(o, ",%s:[%u,%u,%u]", name, v[0], v[1], v[2]);
 }
 
-static void put_lane(struct out *o, const struct rpc_wave_registers *r, uint32_t lane, bool shown)
+const struct rpc_wave_part *dap_lane_part(const struct rpc_wave_registers *r, uint32_t lane)
+{
+	for (size_t i = 0; i < r->wave.n_parts; i++)
+		if (r->wave.parts[i].exec >> lane & 1)
+			return &r->wave.parts[i];
+	return NULL;
+}
+
+/* Append the values of a lane, in the order of the columns. */
+static void put_values(struct dap *d, struct out *o, const struct rpc_wave_lanes_result *table, uint32_t lane)
+{
+	for (size_t i = 0; i < table->n_lanes; i++) {
+		const struct rpc_wave_lane *l = &table->lanes[i];
+
+		if (l->lane != lane)
+			continue;
+		out_json_fmt(o, ",'values':[");
+		for (size_t k = 0; k < l->n_values; k++)
+			out_json_fmt(o, ",%s", dap_lane_text(&d->arena, &l->values[k]));
+		out_char(o, ']');
+	}
+}
+
+static void put_columns(struct out *o, const struct rpc_wave_lanes_result *table)
+{
+	out_json_fmt(o, ",'columns':[");
+	for (size_t i = 0; i < table->n_columns; i++)
+		out_json_fmt(o, ",{'expression':%s,'type':%s}", table->columns[i].expression, table->columns[i].type);
+	out_char(o, ']');
+}
+
+static void put_lane(struct dap *d, struct out *o, const struct rpc_wave_registers *r, uint32_t lane, uint32_t shown,
+		     const struct rpc_wave_lanes_result *table)
 {
 	const struct rpc_work_item *w = dap_work_item(r, lane);
+	const struct rpc_wave_part *part = dap_lane_part(r, lane);
 
 	out_json_fmt(o, ",{'lane':%u,'active':%i,'shown':%i,'pc':%" PRIx64, lane,
-		     (int)(r->wave.exec >> lane & 1), shown, w && w->has_pc ? w->pc : r->wave.pc);
+		     (int)(r->wave.exec >> lane & 1), lane == shown, w && w->has_pc ? w->pc : r->wave.pc);
+	if (part)
+		out_json_fmt(o, ",'part':%u,'inPart':%i", (unsigned)(part - r->wave.parts),
+			     (int)(part->exec >> shown & 1));
 	if (w)
 		put_triple(o, "workItem", w->in_group, w->n_in_group);
 	if (w)
 		put_triple(o, "global", w->global, w->n_global);
 	if (w && w->exception)
 		out_json_fmt(o, ",'exception':%s", w->exception);
+	put_values(d, o, table, lane);
 	out_char(o, '}');
+}
+
+/* Ask for the values of expressions, if there are any. */
+static int ask_columns(struct dap *d, const struct dap_thread *t, struct dap_json list,
+		       struct rpc_wave_lanes_result *ret, struct agent_err *err)
+{
+	const char *columns[COLUMNS_MAX];
+	char *text;
+	struct rpc_wave_lanes_params p = {
+		.session = d->session, .wave = t->wave, .has_columns = true, .columns = columns,
+		.has_lane = t->lane != DAP_LANE_ANY, .lane = t->lane,
+		.has_max_stop_ms = d->max_stop_ms, .max_stop_ms = d->max_stop_ms,
+	};
+
+	for (struct dap_json v; dap_json_has(v = dap_json_item(list, p.n_columns)); p.n_columns++) {
+		if (p.n_columns == COLUMNS_MAX)
+			return dap_invalid(err, "columns: at most %u are taken", COLUMNS_MAX);
+		text = rpc_arena_alloc(&d->arena, COLUMN_BYTES);
+		if (!text)
+			return agent_err_no_memory(err, NULL);
+		if (!dap_json_str(v, text, COLUMN_BYTES))
+			return dap_invalid(err, "columns: must be texts of less than %u bytes", COLUMN_BYTES);
+		columns[p.n_columns] = text;
+	}
+	return p.n_columns ? rpc_client_wave_lanes(d->client, &p, &d->arena, ret, err) : 0;
 }
 
 int dap_gpu_lanes(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
 {
 	struct dap_thread *t = dap_thread_arg(d, q->args, &ret->err);
+	struct rpc_wave_lanes_result table = { 0 };
 	struct dap_ref of = dap_ref_focus(d);
 	const struct rpc_wave_registers *r;
 	uint32_t lane = 0;
@@ -166,14 +244,19 @@ int dap_gpu_lanes(struct dap *d, const struct dap_request *q, struct dap_answer 
 		return -EINVAL;
 	if (chosen && dap_lane_choose(d, t, lane, &ret->err) < 0)
 		return -EIO;
+	if (ask_columns(d, t, dap_json_get(q->args, "columns"), &table, &ret->err) < 0)
+		return -EIO;
 	of.thread = (uint32_t)(t - d->snap->threads);
 	r = dap_registers_shared(d, &of, &ret->err);
 	if (!r)
 		return -EIO;
-	out_json_fmt(&ret->body, "{'threadId':%u,'wave':%s,'lane':%u,'lanes':[", of.thread + 1,
-		     dap_wave_text(&d->arena, &t->wave), dap_lane_shown(t, r));
+	out_json_fmt(&ret->body, "{'threadId':%u,'wave':%s,'lane':%u", of.thread + 1, dap_wave_text(&d->arena, &t->wave),
+		     dap_lane_shown(t, r));
+	if (table.n_columns)
+		put_columns(&ret->body, &table);
+	out_json_fmt(&ret->body, ",'lanes':[");
 	for (uint32_t i = 0; i < r->wave.width && i < 64; i++)
-		put_lane(&ret->body, r, i, i == dap_lane_shown(t, r));
+		put_lane(d, &ret->body, r, i, dap_lane_shown(t, r), &table);
 	out_str(&ret->body, "]}");
 	if (chosen)
 		dap_invalidated(d);

@@ -168,6 +168,13 @@ static struct dap_value value_of_lane(const struct rpc_lane_value *v)
 				   .has_address = v->has_address, .address = v->address };
 }
 
+const char *dap_lane_text(struct rpc_arena *a, const struct rpc_lane_value *v)
+{
+	const struct dap_value one = value_of_lane(v);
+
+	return dap_value_text(a, &one);
+}
+
 /* Say that a list goes on.  @param ref  What the row opens, or 0. */
 static void put_more(struct dap_page *p, uint64_t n, uint32_t ref, const char *why)
 {

@@ -111,10 +111,13 @@ static struct key key_of(const struct dap_ref *of)
 
 static int ask_variables(struct dap *d, const struct dap_ref *of, struct dap_told *t)
 {
+	const struct dap_thread *thread = &of->snap->threads[of->thread];
+	/* A thread that is a part of its waves stands for the lanes of that. */
+	const char *lanes = thread->base_lane == DAP_LANE_ANY ? "all" : "part";
 	const struct rpc_wave_variables_params p = {
-		.session = d->session, .wave = of->snap->threads[of->thread].wave,
+		.session = d->session, .wave = thread->wave,
 		.has_lane = of->lane != DAP_LANE_ANY, .lane = of->lane,
-		.lanes = t->key.all_lanes ? "all" : NULL,
+		.lanes = t->key.all_lanes ? lanes : NULL,
 		.has_frame = of->index, .frame = of->index,
 		.has_max_stop_ms = d->max_stop_ms, .max_stop_ms = d->max_stop_ms,
 	};
@@ -187,9 +190,14 @@ int dap_check_place(const struct dap *d, const struct dap_ref *of, uint64_t pc,
 {
 	const struct dap_thread *t = &of->snap->threads[of->thread];
 
+	return dap_check_thread(d, t, dap_frame_pc(t, of->index), pc, err);
+}
+
+int dap_check_thread(const struct dap *d, const struct dap_thread *t, uint64_t shown, uint64_t pc,
+		     struct agent_err *err)
+{
 	/* What a fault or another client has stopped stands still although queues run. */
-	if (dap_is_still(d) || d->held || t->place->state != RPC_WAVE_STATE_RUNNING ||
-	    pc == dap_frame_pc(t, of->index))
+	if (dap_is_still(d) || d->held || t->place->state != RPC_WAVE_STATE_RUNNING || pc == shown)
 		return 0;
 	return agent_err_set(err, RPC_ERROR_FAILED, ESTALE, NULL, "pause it first",
 			     "the GPU runs, and this wave is no longer where it is shown");

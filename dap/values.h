@@ -28,7 +28,7 @@ struct dap_expression {
 /**
  * Variables of a frame, with values of the lane that its thread shows.
  * @param of         A reference to the frame, or into it: its level is the index.
- * @param all_lanes  Also the values of all other lanes.
+ * @param all_lanes  Also the values of all other lanes; of those of the thread's part, where it is one.
  * @return valid until the next call that may ask the agent; NULL with @p err.
  */
 const struct rpc_wave_variables_result *dap_frame_variables(struct dap *d, const struct dap_ref *of,
@@ -46,6 +46,9 @@ void dap_values_forget(struct dap *d);
  */
 int dap_check_place(const struct dap *d, const struct dap_ref *of, uint64_t pc,
 		    struct agent_err *err);
+/** The same of a thread that is shown at @p shown. */
+int dap_check_thread(const struct dap *d, const struct dap_thread *t, uint64_t shown, uint64_t pc,
+		     struct agent_err *err);
 
 /* ------------------------------------------------------------------ value_rows.c ------------- */
 
@@ -91,6 +94,8 @@ struct dap_value dap_value_of(const struct rpc_wave_evaluate_result *r, const ch
 /** Append the variables of one kind that a frame has. */
 int dap_open_variables(struct dap_page *p, const struct dap_ref *ref, struct agent_err *err);
 /** Append the variables of a frame, each with what it is in all lanes. */
+/** @return a value of lanes in words. */
+const char *dap_lane_text(struct rpc_arena *a, const struct rpc_lane_value *v);
 int dap_open_all_lanes(struct dap_page *p, const struct dap_ref *ref, struct agent_err *err);
 /** Append what is in a value. */
 int dap_open_value(struct dap_page *p, const struct dap_ref *ref, struct agent_err *err);
@@ -106,6 +111,8 @@ int dap_open_arguments(struct dap_page *p, const struct dap_ref *ref, struct age
 const struct rpc_work_item *dap_work_item(const struct rpc_wave_registers *r, uint32_t lane);
 /** The lane that a thread shows of its wave. */
 uint32_t dap_lane_shown(const struct dap_thread *t, const struct rpc_wave_registers *r);
+/** The part of its wave that a lane is in; NULL: all lanes are at one place. */
+const struct rpc_wave_part *dap_lane_part(const struct rpc_wave_registers *r, uint32_t lane);
 /**
  * Show a thread where its wave is.
  * @param lane  DAP_LANE_ANY for a wave whose lanes are all there.

@@ -234,11 +234,13 @@ static int lanes(struct dap_page *p, const struct dap_ref *ref, struct agent_err
 {
 	struct rpc_arena *a = &p->d->arena;
 	const struct rpc_wave_registers *r = dap_registers_shared(p->d, ref, err);
+	const struct rpc_wave_part *part;
 	uint32_t shown;
 
 	if (!r)
 		return -EIO;
 	shown = dap_lane_shown(&ref->snap->threads[ref->thread], r);
+	part = dap_lane_part(r, shown);
 	for (uint32_t i = 0; i < r->wave.width && i < 64; i++) {
 		const struct rpc_work_item *w = dap_work_item(r, i);
 		const char *text = r->wave.exec >> i & 1 ? "active" : "inactive";
@@ -251,6 +253,8 @@ static int lanes(struct dap_page *p, const struct dap_ref *ref, struct agent_err
 			text = rpc_arena_printf(a, "%s, pc 0x%" PRIx64, text ? text : "", w->pc);
 		if (w && w->exception)
 			text = rpc_arena_printf(a, "%s, %s", text ? text : "", w->exception);
+		if (part && part->exec >> i & 1)
+			text = rpc_arena_printf(a, "%s, of this part", text ? text : "");
 		if (i == shown)
 			text = rpc_arena_printf(a, "%s, shown", text ? text : "");
 		put(p, rpc_arena_printf(a, "lane %u", i), text);

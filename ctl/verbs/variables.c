@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gpu-agentctl variables, print: what variables and expressions of a wave are, for one of its lanes. */
+/* gpu-agentctl variables, print, lanes: what variables and expressions of a wave are, for its lanes. */
 #include <errno.h>
 #include <string.h>
 
@@ -9,21 +9,29 @@
 #include "ctl/terminal/table.h"
 #include "ctl/terminal/text.h"
 
-/* As many as the method takes. */
-#define SCOPES_MAX 4u
+/* As many as the methods take. */
+#define SCOPES_MAX  4u
+#define COLUMNS_MAX 16
 
 /* Values of the options. */
 static const char *lane_option, *lanes_option, *frame_option, *scope_option;
 
 #define LANE_OPTION { "lane", 0, ARGV_STRING, &lane_option, "N", "whose variables (default the first active one)", "thread" }
 #define LANES_OPTION                                                                               \
-	{ "lanes", 0, ARGV_STRING, &lanes_option, "LANES", "show values of these: a list such as 0-3,8, or all, or active", "threads" }
+	{ "lanes", 0, ARGV_STRING, &lanes_option, "LANES", "show values of these: a list such as 0-3,8, or all, active, or part", "threads" }
 #define FRAME_OPTION                                                                               \
 	{ "frame", 0, ARGV_STRING, &frame_option, "N", "0 is the innermost function (default), 1 the one that called it" }
 
 static const struct argv_option print_options[] = {
 	LANE_OPTION,
 	LANES_OPTION,
+	FRAME_OPTION,
+	{ 0 },
+};
+
+static const struct argv_option lanes_options[] = {
+	{ "lane", 0, ARGV_STRING, &lane_option, "N", "whose function says what names mean (default the first active one)", "thread" },
+	{ "lanes", 0, ARGV_STRING, &lanes_option, "LANES", "which: a list such as 0-3,8, or all, active, or part", "threads" },
 	FRAME_OPTION,
 	{ 0 },
 };
@@ -241,4 +249,127 @@ const struct ctl_verb ctl_verb_print = {
 	.max_args = 3,
 	.takes_core = true,
 	.run = run_print,
+};
+
+/* ------------------------------------------------------------------ lanes -------------------- */
+
+/* What is known of every lane, in front of what was asked for. */
+enum { LANE, ITEM, ACTIVE, PART, PC, EXCEPTION, FACTS };
+
+static void lane_row(struct ctl *c, struct table *t, const struct rpc_wave_lane *l)
+{
+	table_u64(t, l->lane);
+	table_str(t, l->n_in_group == 3
+			     ? rpc_arena_printf(&c->arena, "%u,%u,%u", l->in_group[0], l->in_group[1], l->in_group[2])
+			     : NULL);
+	table_str(t, l->active ? "yes" : "no");
+	if (l->has_part)
+		table_u64(t, l->part + 1);
+	else
+		table_str(t, NULL);
+	table_hex(t, l->pc);
+	table_style(t, COLOR_BAD, l->exception);
+	for (size_t i = 0; i < l->n_values; i++)
+		add_value(c, t, l->values[i].state, l->values[i].reason, l->values[i].value);
+}
+
+static void note_lanes(struct table *t, const struct rpc_wave_lanes_result *r, bool is_part)
+{
+	size_t parts = r->wave.n_parts ? r->wave.n_parts : 1, active = 0;
+
+	for (size_t i = 0; i < r->n_lanes; i++)
+		active += r->lanes[i].active;
+	table_note(t, "%zu of %zu lanes active; %zu part%s: lanes that are at one place in one state", active, r->n_lanes,
+		   parts, parts == 1 ? "" : "s");
+	if (is_part && parts > 1)
+		table_note(t, "these are the lanes of the row's part; --lanes=all shows the others as well");
+}
+
+static int show_wave_lanes(struct ctl *c, const struct rpc_wave_lanes_result *r, bool is_part)
+{
+	struct table_column columns[FACTS + COLUMNS_MAX] = {
+		[LANE] = { "LANE", true },
+		[ITEM] = { c->vendor == RPC_VENDOR_NVIDIA ? "THREAD" : "WORK-ITEM", .optional = true },
+		[ACTIVE] = { "ACTIVE" },
+		[PART] = { "PART", true, .optional = true },
+		[PC] = { "PC" },
+		[EXCEPTION] = { "EXCEPTION", .optional = true, .importance = 1, .min = 12 },
+	};
+	auto_table struct table t;
+	int e = show_waves(c, &r->wave, 1);
+
+	for (size_t i = 0; i < r->n_columns && i < COLUMNS_MAX; i++)
+		columns[FACTS + i] = (struct table_column){ r->columns[i].expression, .importance = 2, .min = 8 };
+	out_char(&c->output.text, '\n');
+	table_init(&t, columns, FACTS + r->n_columns);
+	for (size_t i = 0; i < r->n_lanes; i++)
+		lane_row(c, &t, &r->lanes[i]);
+	note_lanes(&t, r, is_part);
+	return e < 0 ? e : ctl_print_table(c, &t);
+}
+
+static int parse_lanes(struct ctl *c, int argc, char **argv, struct rpc_wave_lanes_params *p)
+{
+	struct rpc_wave_variables_params same = { 0 };
+	int r = parse(c, argv, &same);
+
+	p->wave = same.wave;
+	p->has_lane = same.has_lane;
+	p->lane = same.lane;
+	p->lanes = same.lanes;
+	p->has_frame = same.has_frame;
+	p->frame = same.frame;
+	p->has_max_stop_ms = same.has_max_stop_ms;
+	p->max_stop_ms = same.max_stop_ms;
+	p->columns = (const char **)argv + 2;
+	p->n_columns = argc > 2 ? (size_t)argc - 2 : 0;
+	p->has_columns = p->n_columns;
+	return r;
+}
+
+static int ask_lanes(struct ctl *c, struct rpc_wave_lanes_params *p)
+{
+	struct rpc_wave_lanes_result result;
+	bool is_part;
+	int r;
+
+	ctl_name_gpus_for_text(c);
+	r = args_find_wave_lane(c, &p->wave, &p->has_lane, &p->lane);
+	/* A row that is about a part of a wave stands for the lanes of that. */
+	is_part = !p->lanes && !lane_option && p->has_lane;
+	p->lanes = is_part ? "part" : p->lanes;
+	if (r == 0)
+		r = ctl_called(c, rpc_client_wave_lanes(c->client, p, &c->arena, &result, &c->err));
+	if (r < 0 || ctl_is_json(c))
+		return r < 0 ? r : ctl_print_result(c);
+	r = show_wave_lanes(c, &result, is_part);
+	for (size_t i = 0; r == 0 && i < result.n_missing; i++)
+		ctl_note(c, "%s", cli_words(c, result.missing[i]));
+	return r;
+}
+
+static int run_lanes(struct ctl *c, int argc, char **argv)
+{
+	struct rpc_wave_lanes_params p = { 0 };
+	int r = parse_lanes(c, argc, argv, &p);
+
+	if (r == 0)
+		r = ctl_attach(c, argv[0], false);
+	if (r < 0)
+		return r;
+	p.session = c->session.session;
+	r = ask_lanes(c, &p);
+	ctl_detach(c);
+	return r;
+}
+
+const struct ctl_verb ctl_verb_lanes = {
+	.name = "lanes",
+	.args = "PID WAVE [EXPRESSION...]",
+	.summary = "Show what each lane of a wave works on, where it is, and values",
+	.options = lanes_options,
+	.min_args = 2,
+	.max_args = 2 + COLUMNS_MAX,
+	.takes_core = true,
+	.run = run_lanes,
 };

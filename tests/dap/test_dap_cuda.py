@@ -262,3 +262,36 @@ def test_a_kernel_counts_a_warp_once():
             assert whole["total"] == len(whole["waves"]) == 24
         assert a.finish() == 0
         runs_on(s)
+
+
+def test_columns_of_lanes_and_the_part_of_a_thread():
+    """Values of each lane on request; a thread that is a part of its waves stands for the lanes of that."""
+    with apart() as s, Adapter(s.socket) as a:
+        s.control("warp 0 1 2 pc=0x10 idle=0xc0 active=0xf0")
+        for lane in range(32):
+            s.control(f"register 0 1 2 {lane} 4 {lane % 3}")
+        a.start(pid=s.app.pid, maxStopMs=STOP_MS)
+        a.pause()
+        groups = {x["threadId"]: x["group"] for x in a.call("gpuAgent/groups")["groups"]}
+        of = {g["lanes_max"]: thread for thread, g in groups.items() if g.get("parts")}
+        assert sorted(of) == [4, 28], groups
+        for count, lanes in ((4, set(range(4, 8))), (28, set(range(32)) - set(range(4, 8)))):
+            got = a.call("gpuAgent/lanes", threadId=of[count], columns=["$R4", "$R4 + threadIdx.x, x"])
+            assert [c["expression"] for c in got["columns"]] == ["$R4", "$R4 + threadIdx.x, x"], got["columns"]
+            for row in got["lanes"]:
+                lane, active = row["lane"], 4 <= row["lane"] < 8
+                assert (row["inPart"], row["part"]) == (lane in lanes, 0 if active else 1), row
+                wanted = [str(lane % 3), hex(lane % 3 + row["workItem"][0])]
+                assert row["values"] == (wanted if active else [f"<inactive> {w}" for w in wanted]), (row, wanted)
+            texts = a.values("Lanes", of[count])
+            assert {lane for lane in range(32) if "of this part" in texts[f"lane {lane}"]} == lanes, texts
+            rows = a.variables(next(v["variablesReference"] for v in a.variables(a.scope("Wave", of[count]))
+                                    if v["name"] == "variables of all lanes"))
+            threads = a.variables(next(v["variablesReference"] for v in rows if v["name"] == "threadIdx"))
+            assert {int(v["name"].split()[1]) for v in threads} == lanes, threads
+        assert "values" not in a.call("gpuAgent/lanes", threadId=of[4])["lanes"][0]
+        assert "position 2" in a.error("gpuAgent/lanes", threadId=of[4], columns=["1", "1 +"])
+        assert "texts" in a.error("gpuAgent/lanes", threadId=of[4], columns=[7])
+        assert "at most 16" in a.error("gpuAgent/lanes", threadId=of[4], columns=["1"] * 17)
+        assert a.finish() == 0
+        runs_on(s)

@@ -315,18 +315,21 @@ static void add_sm(struct core_cuda_waves *ret, const struct core_cuda *c,
 	}
 }
 
-int core_cuda_make_waves(const struct core_cuda *c, struct rpc_arena *a,
+int core_cuda_make_waves(const struct core_cuda *c, const uint32_t *sm, struct rpc_arena *a,
 			 struct core_cuda_waves *ret)
 {
-	uint32_t n = c->core.n[CUDACORE_WARPS];
+	uint32_t n = sm ? 0 : c->core.n[CUDACORE_WARPS];
 
+	for (uint32_t i = 0; i < c->core.n[CUDACORE_SMS] && n < c->core.n[CUDACORE_WARPS]; i++)
+		n += c->core.sms[i].id == *sm ? CORE_CUDA_SLOTS : 0;
 	*ret = (struct core_cuda_waves){ .waves = rpc_arena_array(a, n, sizeof(*ret->waves)),
 					 .warps = rpc_arena_array(a, n, sizeof(*ret->warps)),
 					 .parts = { .arena = a } };
 	if (!ret->waves || !ret->warps)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < c->core.n[CUDACORE_SMS]; i++)
-		add_sm(ret, c, &c->core.sms[i]);
+		if (!sm || c->core.sms[i].id == *sm)
+			add_sm(ret, c, &c->core.sms[i]);
 	return 0;
 }
 
@@ -429,7 +432,7 @@ static int core_waves(struct target *t, const struct target_waves_from *from, st
 	const char *unknown, *cut;
 
 	*ret = (struct target_waves){ .missing = rpc_arena_array(a, 4, sizeof(*ret->missing)) };
-	if (!ret->missing || core_cuda_make_waves(c, a, &w) < 0 || find_exited(c, a, ret) < 0)
+	if (!ret->missing || core_cuda_make_waves(c, NULL, a, &w) < 0 || find_exited(c, a, ret) < 0)
 		return agent_err_no_memory(err, "read the core");
 	ret->waves = w.waves;
 	ret->n_waves = w.n;

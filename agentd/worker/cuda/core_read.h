@@ -63,8 +63,8 @@ struct core_cuda_waves {
 
 /* core_read.c */
 
-/** Make a wave of every warp.  @return 0, -ENOMEM. */
-int core_cuda_make_waves(const struct core_cuda *c, struct rpc_arena *a,
+/** Make a wave of every warp; with @p sm of those on the multiprocessors with that number.  @return 0, -ENOMEM. */
+int core_cuda_make_waves(const struct core_cuda *c, const uint32_t *sm, struct rpc_arena *a,
 			 struct core_cuda_waves *ret);
 /** Look at the warp of a row.  @param ret  Points into the core and into itself. */
 void core_cuda_warp_of(const struct core_cuda *c, const struct cudacore_warp *row,

@@ -67,6 +67,21 @@ static uint32_t count_registers(const struct core_cuda_warp *w)
 	return there < CUDA_REGISTERS_MAX ? (uint32_t)there : CUDA_REGISTERS_MAX;
 }
 
+/* A block says which cluster it is in from R525 on, and how large that is from R565 on. */
+static void set_cluster(const struct cudacore_block *b, const struct cudbgshim_grid *g, struct core_cuda_warp *ret)
+{
+	struct cudbgshim_dim3 size = core_cuda_dim(b->cluster_dim);
+
+	if (b->age < CUDACORE_LAYOUT_R525 || (!cuda_is_cluster(&size) && !cuda_is_cluster(&g->cluster_dim)))
+		return;
+	ret->whole.has |= CUDBGSHIM_WARP_CLUSTER;
+	ret->whole.cluster_idx = core_cuda_dim(b->cluster_index);
+	if (!cuda_is_cluster(&size))
+		return;
+	ret->whole.has |= CUDBGSHIM_WARP_CLUSTER_DIM;
+	ret->whole.cluster_dim = size;
+}
+
 int core_cuda_fill_registers(const struct core_cuda *c, const struct cudacore_warp *row,
 			     const struct wave *wave, const struct target_registers_wanted *what,
 			     struct rpc_arena *a, struct rpc_wave_registers *ret)
@@ -74,7 +89,7 @@ int core_cuda_fill_registers(const struct core_cuda *c, const struct cudacore_wa
 	const struct cudacore_device *d = &c->core.devices[wave->gpu_id];
 	const struct cudacore_block *b = &c->core.blocks[row->block];
 	const struct cudacore_grid *grid = core_cuda_grid(c, wave->gpu_id, b->grid_id);
-	struct cudbgshim_grid g;
+	struct cudbgshim_grid g = { 0 };
 	struct core_cuda_warp w;
 	struct cuda_registers_source from = {
 		.warp = &w.view,
@@ -93,33 +108,51 @@ int core_cuda_fill_registers(const struct core_cuda *c, const struct cudacore_wa
 	if (grid) {
 		g = (struct cudbgshim_grid){ .entry = grid->function_entry,
 					     .grid_dim = core_cuda_dim(grid->grid_dim),
-					     .block_dim = core_cuda_dim(grid->block_dim) };
+					     .block_dim = core_cuda_dim(grid->block_dim),
+					     .cluster_dim = core_cuda_dim(grid->cluster_dim),
+					     .preferred_cluster_dim = core_cuda_dim(grid->preferred_cluster_dim) };
 		from.grid = &g;
 	}
+	set_cluster(b, &g, &w);
 	return cuda_warp_fill_registers(&from, wave, what, a, ret);
 }
 
 /* ------------------------------------------------------------------ finding it --------------- */
 
-static int find(const struct core_cuda *c, const struct rpc_wave_name *n, struct rpc_arena *a,
-		const struct wave **ret_wave, const struct cudacore_warp **ret_warp,
-		struct agent_err *err)
+/* Search where the name says, or everywhere.  @return 0, -ENOENT, -ENOMEM. */
+static int search(const struct core_cuda *c, const struct rpc_wave_name *n, const uint32_t *sm, struct rpc_arena *a,
+		  const struct wave **ret_wave, const struct cudacore_warp **ret_warp)
 {
 	struct core_cuda_waves w;
 
-	if (wave_name_check(n, "params.wave", err) < 0)
-		return -EINVAL;
-	if (core_cuda_make_waves(c, a, &w) < 0)
-		return agent_err_no_memory(err, NULL);
+	if (core_cuda_make_waves(c, sm, a, &w) < 0)
+		return -ENOMEM;
 	for (size_t i = 0; i < w.n; i++)
 		if (wave_is_named(&w.waves[i], n)) {
 			*ret_wave = &w.waves[i];
 			*ret_warp = w.warps[i];
 			return 0;
 		}
-	return agent_err_set(err, RPC_ERROR_NO_SUCH_WAVE, ENOENT, "find the wave",
-			     "gpu.snapshot with waves lists those there are",
-			     "queue %u, unit %u has no such wave", n->queue_id, n->unit);
+	return -ENOENT;
+}
+
+static int find(const struct core_cuda *c, const struct rpc_wave_name *n, struct rpc_arena *a,
+		const struct wave **ret_wave, const struct cudacore_warp **ret_warp,
+		struct agent_err *err)
+{
+	int r;
+
+	if (wave_name_check(n, "params.wave", err) < 0)
+		return -EINVAL;
+	r = search(c, n, &n->unit, a, ret_wave, ret_warp);
+	/* What a wave works on names it wherever it is. */
+	if (r == -ENOENT && wave_name_lasts(n))
+		r = search(c, n, NULL, a, ret_wave, ret_warp);
+	if (r == -ENOENT)
+		return agent_err_set(err, RPC_ERROR_NO_SUCH_WAVE, ENOENT, "find the wave",
+				     "gpu.snapshot with waves lists those there are",
+				     "queue %u, unit %u has no such wave", n->queue_id, n->unit);
+	return r < 0 ? agent_err_no_memory(err, NULL) : 0;
 }
 
 int core_cuda_registers(struct target *t, const struct target_waves_from *from,
@@ -336,19 +369,25 @@ static size_t read_space(struct transfer *t)
 	}
 }
 
-/* Copy the same bytes of several lanes.  @return the most that one has. */
-static size_t copy_lanes(const struct core_cuda_warp *w, const struct target_wave_memory *what)
+/* Copy memory of several lanes.  @return the most that one has. */
+static size_t copy_lanes(const struct transfer *t)
 {
+	const struct target_wave_memory *all = t->what;
 	size_t most = 0;
 
-	for (uint64_t left = what->lanes; left; left &= left - 1) {
+	for (uint64_t left = all->lanes; left; left &= left - 1) {
 		uint32_t lane = (uint32_t)__builtin_ctzll(left);
-		size_t n = lane < CUDBGSHIM_MAX_LANES ?
-				   copy_local(w->lanes[lane], what->address,
-					      (uint8_t *)what->buf + (size_t)lane * what->size, what->size) :
-				   0;
+		struct target_wave_memory what = *all;
+		struct transfer one = *t;
+		size_t n = 0;
 
-		what->got[lane] = (uint32_t)n;
+		what.lane = lane;
+		what.address = all->addresses ? all->addresses[lane] : all->address;
+		what.buf = (uint8_t *)all->buf + (size_t)lane * all->size;
+		one.what = &what;
+		if (lane < CUDBGSHIM_MAX_LANES)
+			n = read_space(&one);
+		all->got[lane] = (uint32_t)n;
 		most = n > most ? n : most;
 	}
 	return most;
@@ -374,7 +413,7 @@ int core_cuda_wave_memory(struct target *t, const struct target_waves_from *from
 	core_cuda_warp_of(c, row, &w);
 	transfer.block = &c->core.blocks[row->block];
 	transfer.grid = core_cuda_grid(c, w.view.gpu_id, transfer.block->grid_id);
-	n = what->lanes ? copy_lanes(&w, what) : read_space(&transfer);
+	n = what->lanes ? copy_lanes(&transfer) : read_space(&transfer);
 	if (!n)
 		return agent_err_set(err, RPC_ERROR_FAILED, EFAULT, "read memory", NULL,
 				     "the core has nothing at 0x%llx of that memory%s%s",

@@ -216,7 +216,7 @@ int cuda_registers(struct target *t, const struct target_waves_from *from,
 
 /* The driver reads all or nothing: the readable part of a range is found piece by piece. */
 #define CHUNK	 4096u
-#define SMALLEST 16u
+#define SMALLEST 1u
 
 static enum cudbgshim_space space_of(enum rpc_memory_space space)
 {
@@ -319,7 +319,8 @@ static ssize_t read_lanes(struct target_cuda *c, const struct one *o, struct cud
 
 	for (uint64_t left = what->lanes; left && clock_now_ns() < o->deadline_ns; left &= left - 1) {
 		at.lane = (uint32_t)__builtin_ctzll(left);
-		n = read_chunks(c, space_of(what->space), &at, what->address,
+		n = read_chunks(c, space_of(what->space), &at,
+				what->addresses ? what->addresses[at.lane] : what->address,
 				(uint8_t *)what->buf + (size_t)at.lane * what->size, what->size);
 		what->got[at.lane] = n > 0 ? (uint32_t)n : 0;
 		most = n > most ? n : most;

@@ -63,6 +63,11 @@ void cuda_warp_fill_wave(const struct cuda_warp *w, uint32_t speaker, struct wav
 	}
 }
 
+bool cuda_is_cluster(const struct cudbgshim_dim3 *size)
+{
+	return size->x > 1 || size->y > 1 || size->z > 1;
+}
+
 /* ------------------------------------------------------------------ parts -------------------- */
 
 bool cuda_warp_is_apart(const struct cuda_warp *w)

@@ -46,6 +46,8 @@ bool cuda_warp_shows(const struct cuda_warp *w, uint32_t code);
  * @param speaker  The lane whose exception and pc are the wave's.
  */
 void cuda_warp_fill_wave(const struct cuda_warp *w, uint32_t speaker, struct wave *ret);
+/** @return whether blocks that come so many at a time are in a cluster. */
+bool cuda_is_cluster(const struct cudbgshim_dim3 *size);
 /** @return whether lanes are at different places. */
 bool cuda_warp_is_apart(const struct cuda_warp *w);
 

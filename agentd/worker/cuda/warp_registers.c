@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Registers of one warp as the wire says them, whether a driver or a core has them. */
+#include <string.h>
+
 #include "agentd/worker/cuda/exception.h"
 #include "agentd/worker/cuda/warp.h"
 #include "agentd/worker/snapshot/registers.h"
@@ -193,6 +195,32 @@ static void fill_packet(const struct filling *f, const struct cudbgshim_grid *g)
 		fill_work_items(f);
 }
 
+/* @return the size of the warp's cluster; NULL: it is in none, or of one of two sizes that the kernel may have. */
+static const struct cudbgshim_dim3 *cluster_size(const struct cuda_registers_source *from)
+{
+	const struct cudbgshim_warp *w = from->warp->whole;
+	const struct cudbgshim_grid *g = from->grid;
+
+	if (w->has & CUDBGSHIM_WARP_CLUSTER_DIM)
+		return &w->cluster_dim;
+	if (!g || !cuda_is_cluster(&g->cluster_dim) ||
+	    (cuda_is_cluster(&g->preferred_cluster_dim) &&
+	     memcmp(&g->preferred_cluster_dim, &g->cluster_dim, sizeof(g->cluster_dim))))
+		return NULL;
+	return &g->cluster_dim;
+}
+
+static void fill_cluster(const struct filling *f)
+{
+	const struct cudbgshim_dim3 *size = cluster_size(f->from);
+	const struct cudbgshim_warp *w = f->from->warp->whole;
+
+	registers_set_cluster(&f->b, size ? (uint32_t[]){ size->x, size->y, size->z } : NULL,
+			      w->has & CUDBGSHIM_WARP_CLUSTER ?
+				      (uint32_t[]){ w->cluster_idx.x, w->cluster_idx.y, w->cluster_idx.z } :
+				      NULL);
+}
+
 int cuda_warp_fill_registers(const struct cuda_registers_source *from, const struct wave *wave,
 			     const struct target_registers_wanted *what, struct rpc_arena *a,
 			     struct rpc_wave_registers *ret)
@@ -219,6 +247,7 @@ int cuda_warp_fill_registers(const struct cuda_registers_source *from, const str
 		r = fill_vector(&f, ret);
 	if (from->grid)
 		fill_packet(&f, from->grid);
+	fill_cluster(&f);
 	if (from->no_lanes)
 		add_missing(&f, "exception: which lanes raised it: the driver does not say");
 	return r < 0 ? r : rpc_arena_error(a);

@@ -520,6 +520,7 @@ const struct rpc_session_handlers session_handlers = {
 	.wave_registers = handlers_wave_registers,
 	.wave_variables = handlers_wave_variables,
 	.wave_evaluate = handlers_wave_evaluate,
+	.wave_lanes = handlers_wave_lanes,
 	.memory_read = handlers_memory_read,
 	.core_begin = handlers_core_begin,
 	.core_read = handlers_core_read,

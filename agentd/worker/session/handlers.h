@@ -63,11 +63,16 @@ int handlers_find_queue(struct target *t, struct rpc_arena *a, const struct rpc_
 void handlers_value_request(struct session *s, struct rpc_arena *a, const struct rpc_wave_name *wave,
 			    bool has_max_stop_ms, uint32_t max_stop_ms, struct value_request *ret);
 
-/* handlers_variables.c, handlers_evaluate.c */
+/* handlers_variables.c, handlers_evaluate.c, handlers_lanes.c */
 
 int handlers_wave_variables(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 			    const struct rpc_wave_variables_params *params,
 			    struct rpc_wave_variables_result *ret, struct agent_err *err);
+int handlers_wave_lanes(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			const struct rpc_wave_lanes_params *params, struct rpc_wave_lanes_result *ret,
+			struct agent_err *err);
+/** What is added where an expression has names and nothing knows any. */
+#define HANDLERS_NO_NAMES " (there is no debug information that names variables of this code)"
 int handlers_wave_evaluate(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 			   const struct rpc_wave_evaluate_params *params,
 			   struct rpc_wave_evaluate_result *ret, struct agent_err *err);

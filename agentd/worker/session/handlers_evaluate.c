@@ -29,45 +29,6 @@ static int list_members(struct evaluation *e, struct value_frame *f)
 	return value_members_list(f, &e->lanes, e->parsed, e->outcome.of, &what, &ret->list, &ret->n_list);
 }
 
-static int read_lane(struct evaluation *e, uint32_t lane, struct value_groups *g)
-{
-	struct value_reading reading;
-	struct value_outcome o;
-	struct value_frame *f;
-	const char *reason;
-	size_t place;
-	int r;
-
-	f = value_lanes_frame(&e->lanes, lane, &place, &reason);
-	if (!f)
-		return value_groups_add_unknown(g, UINT64_C(1) << lane, reason);
-	r = value_evaluate_lane(f, &e->lanes, e->parsed, e->p->expression, &o, &reading);
-	if (r == 0 && o.invalid)
-		r = value_groups_add_unknown(g, UINT64_C(1) << lane, rpc_arena_strdup(e->k.arena, o.error.text));
-	else if (r == 0)
-		r = value_groups_add(g, lane, &reading);
-	values_result_deinit(&reading.result);
-	return r;
-}
-
-static int list_lanes(struct evaluation *e)
-{
-	struct value_groups g;
-	uint64_t left = e->k.lanes;
-	int r = 0;
-
-	value_groups_init(&g, &e->k, values_expression_format(e->parsed));
-	for (; r == 0 && left && !e->k.target->ended && !value_request_is_late(&e->k); left &= left - 1)
-		r = read_lane(e, (uint32_t)__builtin_ctzll(left), &g);
-	if (r == 0)
-		r = value_groups_add_unknown(&g, left, VALUE_NO_TIME);
-	if (r == 0)
-		r = value_groups_tell(&g, &e->ret->lanes, &e->ret->n_lanes);
-	e->ret->has_lanes = r == 0;
-	value_groups_deinit(&g);
-	return r;
-}
-
 static int evaluate(void *context, struct value_frame *f)
 {
 	struct evaluation *e = context;
@@ -87,7 +48,10 @@ static int evaluate(void *context, struct value_frame *f)
 	ret->has_address = o->has_address;
 	ret->address = o->address;
 	r = list_members(e, f);
-	return r == 0 && e->p->lanes ? list_lanes(e) : r;
+	if (r == 0 && e->p->lanes)
+		r = value_evaluate_lanes(&e->lanes, e->parsed, e->p->expression, &ret->lanes, &ret->n_lanes);
+	ret->has_lanes = r == 0 && e->p->lanes;
+	return r;
 }
 
 static int evaluate_in(void *context, struct value_frame *f)
@@ -103,7 +67,7 @@ static int refuse_expression(const struct values_error *error, bool no_names, st
 {
 	return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
 			     "params.expression: column %u: %s%s", error->column, error->text,
-			     no_names ? " (there is no debug information that names variables of this code)" : "");
+			     no_names ? HANDLERS_NO_NAMES : "");
 }
 
 static int evaluate_parsed(struct evaluation *e, struct agent_err *err)

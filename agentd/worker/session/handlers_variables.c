@@ -2,6 +2,7 @@
 /* wave.variables: what can be seen from where a lane is. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "agentd/worker/session/handlers.h"
 #include "agentd/worker/value/built_in.h"
@@ -19,6 +20,7 @@ struct listing {
 	struct rpc_wave_variables_result *ret;
 	struct value_frame *f;
 	struct value_lanes lanes;
+	struct spread *spread; /* NULL: not used yet. */
 };
 
 /* ------------------------------------------------------------------ one lane ----------------- */
@@ -46,7 +48,7 @@ static int read_place(struct listing *l, const struct value_frame *f, const stru
 	ret->reason = b.reason;
 	ret->has_address = b.has_address;
 	ret->address = b.address;
-	l->k.unreadable |= b.has_address;
+	l->k.told.unreadable |= b.has_address;
 	if (b.has_address && had_pieces && l->k.memory.out_of_pieces)
 		ret->reason = "more memory of the wave was asked for than one request reads";
 	if (!value_frame_is_active(f) && b.state == VALUES_OK && v->kind != VALUES_STATIC)
@@ -88,6 +90,7 @@ struct spread {
 	bool tried[VALUE_PLACES_MAX], is_seen[VALUE_PLACES_MAX];
 	struct values_place place[2], *now, *before; /* Those of this lane and of the one before. */
 	const struct value_frame *frame_before;	     /* NULL: its value is not known. */
+	struct listing *l;
 };
 
 /* @return whether the variable can be seen from where the lane is. */
@@ -106,17 +109,20 @@ static bool locate(struct spread *s, struct value_frame *f, size_t place)
 }
 
 /* What lies in memory that lanes share is read once. */
-static bool is_repeated(struct listing *l, const struct spread *s, const struct value_frame *f)
+static bool is_repeated(struct listing *l, const struct spread *s, const struct value_frame *f,
+			const struct value_groups *g)
 {
 	bool generic = s->v->kind == VALUES_STATIC ||
 		       !(l->k.target->ops->wave_spaces & TARGET_SPACE_BIT(RPC_MEMORY_SPACE_GENERIC));
 
-	return s->frame_before && value_frame_is_active(s->frame_before) == value_frame_is_active(f) &&
+	return s->frame_before && g->n && value_frame_is_active(s->frame_before) == value_frame_is_active(f) &&
 	       values_place_is_shared(s->before, s->now, generic);
 }
 
-static int read_lane(struct listing *l, struct spread *s, uint32_t lane, struct value_groups *g)
+static int read_lane(void *context, uint32_t lane, struct value_groups *g)
 {
+	struct spread *s = context;
+	struct listing *l = s->l;
 	struct values_place *now = s->now;
 	struct value_reading reading;
 	struct value_frame *f;
@@ -125,13 +131,14 @@ static int read_lane(struct listing *l, struct spread *s, uint32_t lane, struct 
 	int r;
 
 	f = value_lanes_frame(&l->lanes, lane, &place, &reason);
-	if (!f || !locate(s, f, place)) {
+	if (f && !locate(s, f, place))
+		reason = f->is_elsewhere ? VALUE_ELSEWHERE : "it cannot be seen from where the lane is";
+	if (reason) {
 		s->frame_before = NULL;
-		return value_groups_add_unknown(g, UINT64_C(1) << lane,
-						f ? "it cannot be seen from where the lane is" : reason);
+		return value_groups_add_unknown(g, UINT64_C(1) << lane, reason);
 	}
 	values_locator_find(&s->locators[place], f->frame, now);
-	if (is_repeated(l, s, f) && value_groups_repeat(g, lane))
+	if (is_repeated(l, s, f, g) && value_groups_repeat(g, lane))
 		return 0;
 	r = read_place(l, f, s->v, s->type, now, &reading);
 	if (r == 0)
@@ -146,26 +153,21 @@ static int read_lane(struct listing *l, struct spread *s, uint32_t lane, struct 
 static int fill_lanes(struct listing *l, const struct values_variable *v, struct values_type *type,
 		      struct rpc_variable *to)
 {
-	auto_free struct spread *s = calloc(1, sizeof(*s));
-	uint64_t left = l->k.lanes;
-	struct value_groups g;
-	int r = s ? 0 : -ENOMEM;
+	struct spread *s = l->spread ? l->spread : malloc(sizeof(*s));
+	int r;
 
-	value_groups_init(&g, &l->k, VALUES_NATURAL);
-	if (s) {
-		s->v = v;
-		s->type = type;
-		s->now = &s->place[0];
-		s->before = &s->place[1];
-	}
-	for (; r == 0 && left && !l->k.target->ended && !value_request_is_late(&l->k); left &= left - 1)
-		r = read_lane(l, s, (uint32_t)__builtin_ctzll(left), &g);
-	if (r == 0)
-		r = value_groups_add_unknown(&g, left, VALUE_NO_TIME);
-	if (r == 0)
-		r = value_groups_tell(&g, &to->lanes, &to->n_lanes);
+	l->spread = s;
+	if (!s)
+		return -ENOMEM;
+	s->l = l;
+	s->v = v;
+	s->type = type;
+	s->now = &s->place[0];
+	s->before = &s->place[1];
+	s->frame_before = NULL;
+	memset(s->tried, 0, sizeof(s->tried));
+	r = value_groups_read(&l->k, VALUES_NATURAL, read_lane, s, &to->lanes, &to->n_lanes);
 	to->has_lanes = r == 0;
-	value_groups_deinit(&g);
 	return r;
 }
 
@@ -212,25 +214,21 @@ static int read_built_in(struct listing *l, enum value_built_in what, uint32_t l
 	return r;
 }
 
-static int fill_built_in_lanes(struct listing *l, enum value_built_in what, struct rpc_variable *to)
+/* A variable that is built in, in lanes. */
+struct built_in_lanes {
+	struct listing *l;
+	enum value_built_in what;
+};
+
+static int read_built_in_lane(void *context, uint32_t lane, struct value_groups *g)
 {
-	struct value_groups g;
-	int r = 0;
+	const struct built_in_lanes *b = context;
+	struct value_reading reading;
+	int r = read_built_in(b->l, b->what, lane, &reading);
 
-	value_groups_init(&g, &l->k, VALUES_NATURAL);
-	for (uint64_t left = l->k.lanes; r == 0 && left; left &= left - 1) {
-		uint32_t lane = (uint32_t)__builtin_ctzll(left);
-		struct value_reading reading;
-
-		r = read_built_in(l, what, lane, &reading);
-		if (r == 0)
-			r = value_groups_add(&g, lane, &reading);
-		values_result_deinit(&reading.result);
-	}
 	if (r == 0)
-		r = value_groups_tell(&g, &to->lanes, &to->n_lanes);
-	to->has_lanes = r == 0;
-	value_groups_deinit(&g);
+		r = value_groups_add(g, lane, &reading);
+	values_result_deinit(&reading.result);
 	return r;
 }
 
@@ -254,7 +252,11 @@ static int fill_built_in(struct listing *l, enum value_built_in what, struct rpc
 	values_result_deinit(&reading.result);
 	to->members = to->value ? value_members_count(type) : 0;
 	to->has_members = to->members;
-	return r == 0 && l->p->lanes ? fill_built_in_lanes(l, what, to) : r;
+	if (r == 0 && l->p->lanes)
+		r = value_groups_read(&l->k, VALUES_NATURAL, read_built_in_lane, &(struct built_in_lanes){ l, what },
+				      &to->lanes, &to->n_lanes);
+	to->has_lanes = r == 0 && l->p->lanes;
+	return r;
 }
 
 static int fill_variables(void *context, struct value_frame *f)
@@ -273,8 +275,11 @@ static int fill_variables(void *context, struct value_frame *f)
 		if (is_wanted(l->p, (enum rpc_variable_scope)s->items[i].kind))
 			r = fill_variable(l, &s->items[i], &list[l->ret->n_variables++]);
 	for (unsigned i = 0; r == 0 && i < VALUE_BUILT_IN_COUNT && is_wanted(l->p, RPC_VARIABLE_SCOPE_BUILT_IN); i++)
-		r = fill_built_in(l, (enum value_built_in)i, &list[l->ret->n_variables++]);
+		if (value_built_in_is_there(&l->k, (enum value_built_in)i))
+			r = fill_built_in(l, (enum value_built_in)i, &list[l->ret->n_variables++]);
 	value_lanes_deinit(&l->lanes);
+	free(l->spread);
+	l->spread = NULL;
 	return r;
 }
 

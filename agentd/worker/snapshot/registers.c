@@ -79,6 +79,19 @@ void registers_set_packet(const struct registers_builder *b, uint64_t kernel_obj
 	};
 }
 
+void registers_set_cluster(const struct registers_builder *b, const uint32_t size[3], const uint32_t index[3])
+{
+	b->ret->has_cluster = size || index;
+	b->ret->cluster = (struct rpc_cluster){
+		.has_size = size,
+		.n_size = size ? 3 : 0,
+		.size = size ? three(b->arena, size) : NULL,
+		.has_index = index,
+		.n_index = index ? 3 : 0,
+		.index = index ? three(b->arena, index) : NULL,
+	};
+}
+
 void registers_begin_work_items(const struct registers_builder *b, uint32_t n)
 {
 	b->ret->has_work_items = true;

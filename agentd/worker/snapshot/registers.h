@@ -38,6 +38,8 @@ uint64_t *registers_add_vector(const struct registers_builder *b, struct rpc_vec
 /** What launched the wave.  Sizes are in work-items, as x, y, z. */
 void registers_set_packet(const struct registers_builder *b, uint64_t kernel_object,
 			  const uint32_t workgroup_size[3], const uint32_t grid_size[3]);
+/** The cluster of its workgroup, as x, y, z; NULL for what is not told, both where it is in none. */
+void registers_set_cluster(const struct registers_builder *b, const uint32_t size[3], const uint32_t index[3]);
 /** Work-items are asked for and known, of @p n lanes at most. */
 void registers_begin_work_items(const struct registers_builder *b, uint32_t n);
 /** @return one more of them, NULL without memory. */

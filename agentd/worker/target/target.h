@@ -100,10 +100,12 @@ struct target_wave_memory {
 	uint32_t lane;		     /**< Of scratch and generic. */
 	uint32_t bank;		     /**< Of constant. */
 	uint64_t address;	     /**< From 0 on, or flat. */
+	const uint64_t *addresses;   /**< Of generic, with @c lanes: that of each, by lane. */
 	void *buf;
 	uint32_t size;
 	/**
-	 * Of scratch: lanes whose memory is wanted instead of that of one, in the same stop; 0: only that one.
+	 * Of scratch and generic: lanes whose memory is wanted instead of that of one, in the same stop; 0: only
+	 * that one.
 	 * The bytes of lane n are @p size from buf + n * size on, and got[n] says how many they are;
 	 * it stays as it is where there was no time to read any.
 	 */

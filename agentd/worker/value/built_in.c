@@ -6,12 +6,17 @@
 #include <string.h>
 
 static const char *const built_in_names[VALUE_BUILT_IN_COUNT] = {
-	"threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize",
+	"threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "clusterIdx", "clusterDim",
 };
 
 const char *value_built_in_name(enum value_built_in what)
 {
 	return built_in_names[what];
+}
+
+bool value_built_in_is_there(const struct value_request *k, enum value_built_in what)
+{
+	return (what != VALUE_CLUSTER_INDEX && what != VALUE_CLUSTER_SIZE) || k->registers.has_cluster;
 }
 
 struct values_type *value_built_in_type(enum value_built_in what, struct values_types *types)
@@ -61,6 +66,13 @@ static const char *read_grid_size(const struct rpc_wave_registers *r, uint32_t w
 	return NULL;
 }
 
+static const char *read_cluster(const struct rpc_wave_registers *r, const uint32_t *from, size_t n, uint32_t words[3])
+{
+	if (!r->has_cluster)
+		return "the wave is in no cluster, or nothing tells of one";
+	return read_three(from, n, words);
+}
+
 static const char *read_words(const struct rpc_wave_registers *r, enum value_built_in what, uint32_t lane,
 			      uint32_t words[3])
 {
@@ -75,6 +87,10 @@ static const char *read_words(const struct rpc_wave_registers *r, enum value_bui
 		return read_three(r->packet.workgroup_size, r->packet.n_workgroup_size, words);
 	case VALUE_GRID_SIZE:
 		return read_grid_size(r, words);
+	case VALUE_CLUSTER_INDEX:
+		return read_cluster(r, r->cluster.index, r->cluster.n_index, words);
+	case VALUE_CLUSTER_SIZE:
+		return read_cluster(r, r->cluster.size, r->cluster.n_size, words);
 	default:
 		words[0] = r->wave.width;
 		return NULL;

@@ -4,8 +4,9 @@
 
 /**
  * @file built_in.h
- * What CUDA and HIP give each work-item or thread: threadIdx, blockIdx, blockDim, gridDim, warpSize.  No
- * debug information names them; the wave and its dispatch tell them.
+ * What CUDA and HIP give each work-item or thread: threadIdx, blockIdx, blockDim, gridDim, warpSize, and
+ * of blocks in clusters clusterIdx and clusterDim.  No debug information names them; the wave and its dispatch
+ * tell them.
  */
 
 #include <stdint.h>
@@ -19,10 +20,14 @@ enum value_built_in {
 	VALUE_BLOCK_SIZE,
 	VALUE_GRID_SIZE,
 	VALUE_WARP_SIZE,
+	VALUE_CLUSTER_INDEX,
+	VALUE_CLUSTER_SIZE,
 	VALUE_BUILT_IN_COUNT,
 };
 
 const char *value_built_in_name(enum value_built_in what);
+/** @return whether the wave has it: most are in no cluster. */
+bool value_built_in_is_there(const struct value_request *k, enum value_built_in what);
 /** @return its type, of a table. */
 struct values_type *value_built_in_type(enum value_built_in what, struct values_types *types);
 /** @return which one a name means; VALUE_BUILT_IN_COUNT: none. */

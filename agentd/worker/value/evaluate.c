@@ -69,7 +69,7 @@ static int read_variable(struct evaluation *e, const struct values_place *place,
 	value_memory_excuse(&e->f->request->memory, &b);
 	ret->lack = b.state;
 	e->reason = b.reason;
-	e->f->request->unreadable |= b.has_address;
+	e->f->request->told.unreadable |= b.has_address;
 	if (b.has_address) {
 		e->ret->has_address = true;
 		e->ret->address = b.address;
@@ -215,7 +215,7 @@ static void fill_unreadable(struct evaluation *e)
 	e->ret->reason = rpc_arena_strdup(e->f->request->arena, e->ret->error.text);
 	e->ret->has_address = true;
 	e->ret->address = e->address;
-	e->f->request->unreadable = true;
+	e->f->request->told.unreadable = true;
 }
 
 /* Look at another lane for a part of the expression. */
@@ -234,8 +234,9 @@ static int select_lane(void *context, uint64_t lane, uint32_t *ret_before)
 	return 0;
 }
 
-int value_evaluate_lane(struct value_frame *f, struct value_lanes *lanes, const struct values_expression *parsed,
-			const char *text, struct value_outcome *ret, struct value_reading *ret_reading)
+/* As value_evaluate(), with the bytes in place of a text: the result of @p ret_reading is released in any case. */
+static int evaluate(struct value_frame *f, struct value_lanes *lanes, const struct values_expression *parsed,
+		    const char *text, struct value_outcome *ret, struct value_reading *ret_reading)
 {
 	struct evaluation e = { .f = f, .lanes = lanes, .text = text, .parsed = parsed, .ret = ret };
 	const struct values_names names = { .context = &e, .variable = find_variable, .reg = find_register,
@@ -247,7 +248,7 @@ int value_evaluate_lane(struct value_frame *f, struct value_lanes *lanes, const 
 	*ret_reading = (struct value_reading){ 0 };
 	values_call_init(&e.call, read_operand, &e);
 	r = values_expression_evaluate(parsed, f->types, &names, &e.call, v, &ret->error);
-	f->request->cut |= e.call.cut;
+	f->request->told.cut |= e.call.cut;
 	if (r == 0) {
 		fill_result(&e, v);
 	} else if (r == -EINVAL && e.read_failed) {
@@ -269,7 +270,7 @@ int value_evaluate(struct value_frame *f, struct value_lanes *lanes, const struc
 		   const char *text, struct value_outcome *ret)
 {
 	struct value_reading reading;
-	int r = value_evaluate_lane(f, lanes, parsed, text, ret, &reading);
+	int r = evaluate(f, lanes, parsed, text, ret, &reading);
 
 	if (r == 0 && !ret->invalid)
 		r = value_reading_print(f->request, f->frame->lane, values_expression_format(parsed), &reading,
@@ -278,4 +279,44 @@ int value_evaluate(struct value_frame *f, struct value_lanes *lanes, const struc
 	ret->reason = reading.reason;
 	values_result_deinit(&reading.result);
 	return r;
+}
+
+/* An expression in many lanes. */
+struct spread {
+	struct value_lanes *lanes;
+	const struct values_expression *parsed;
+	const char *text;
+};
+
+static int group_lane(void *context, uint32_t lane, struct value_groups *g)
+{
+	const struct spread *s = context;
+	struct value_reading reading = { 0 };
+	struct value_outcome o;
+	struct value_frame *f;
+	const char *reason;
+	size_t place;
+	int r;
+
+	f = value_lanes_frame(s->lanes, lane, &place, &reason);
+	if (!f)
+		return value_groups_add_unknown(g, UINT64_C(1) << lane, reason);
+	r = evaluate(f, s->lanes, s->parsed, s->text, &o, &reading);
+	if (r == 0 && o.invalid)
+		r = value_groups_add_unknown(g, UINT64_C(1) << lane,
+					     f->is_elsewhere ? VALUE_ELSEWHERE :
+							       rpc_arena_strdup(g->request->arena, o.error.text));
+	else if (r == 0)
+		r = value_groups_add(g, lane, &reading);
+	values_result_deinit(&reading.result);
+	return r;
+}
+
+int value_evaluate_lanes(struct value_lanes *lanes, const struct values_expression *parsed, const char *text,
+			 struct rpc_lane_value **ret, size_t *ret_n)
+{
+	struct spread s = { lanes, parsed, text };
+
+	return value_groups_read(lanes->reference->request, values_expression_format(parsed), group_lane, &s, ret,
+				 ret_n);
 }

@@ -28,12 +28,14 @@ struct value_outcome {
  */
 int value_evaluate(struct value_frame *f, struct value_lanes *lanes, const struct values_expression *parsed,
 		   const char *text, struct value_outcome *ret);
+
 /**
- * The same, with the bytes in place of a text.
- * @param ret_reading  Release its result in any case.
+ * Evaluate an expression in each lane that the request wants.
+ * @param ret  What a client is told, in the arena.
+ * @return 0, -ENOMEM.
  */
-int value_evaluate_lane(struct value_frame *f, struct value_lanes *lanes, const struct values_expression *parsed,
-			const char *text, struct value_outcome *ret, struct value_reading *ret_reading);
+int value_evaluate_lanes(struct value_lanes *lanes, const struct values_expression *parsed, const char *text,
+			 struct rpc_lane_value **ret, size_t *ret_n);
 
 /** Which members or elements of a value are wanted. */
 struct value_members_wanted {

@@ -19,6 +19,7 @@ struct value_frame {
 	const struct values_frame *frame;
 	uint64_t address; /**< Where it is, or will return to. */
 	size_t place; /**< lanes.h: which of the places of lanes that is. */
+	bool is_elsewhere; /**< It is another function than that of the request: its variables are not seen. */
 	struct value_globals *globals; /**< Names outside of functions that were looked for; shared by lanes. */
 };
 

@@ -10,6 +10,8 @@
 #define GROUPS_MAX 64u
 /* Members that are passed to tell whether a text needs memory: each step nests. */
 #define STEPS_MAX 1000u
+/* So often values are read again for what pointers lead to, each time one pointer further. */
+#define ROUNDS_MAX 4u
 
 struct value_group {
 	uint64_t lanes;
@@ -76,7 +78,7 @@ static void tell_cut(struct value_request *k, struct value_reading *r, const str
 {
 	if (!r->cut || node->state != VALUES_PARTIAL)
 		return;
-	k->too_large = true;
+	k->told.too_large = true;
 	if (r->state != RPC_VALUE_STATE_PARTIAL) {
 		r->state = RPC_VALUE_STATE_PARTIAL;
 		r->reason = "it is too large to be read as a whole";
@@ -98,7 +100,7 @@ static int print_reading(struct text_reader *o, enum values_format format, struc
 	values_node_print(&node, text);
 	values_node_deinit(&node);
 	*ret_cut = call.cut;
-	o->k->cut |= call.cut;
+	o->k->told.cut |= call.cut;
 	return out_error(text) || out_error(o->trail) ? -ENOMEM : 0;
 }
 
@@ -129,13 +131,13 @@ static int print(struct value_groups *g, struct value_group *x)
 		return -ENOMEM;
 	x->is_own = o.is_own;
 	x->trail_cut &= x->trail.size > 0;
-	if (text.size > g->request->text_left) {
-		g->request->out_of_text = true;
+	if (text.size > g->request->told.text_left) {
+		g->request->told.out_of_text = true;
 		x->r.state = RPC_VALUE_STATE_UNAVAILABLE;
 		x->r.reason = "the answer would become too long";
 		return 0;
 	}
-	g->request->text_left -= (uint32_t)text.size;
+	g->request->told.text_left -= (uint32_t)text.size;
 	x->text = rpc_arena_strdup(g->request->arena, text.data ? text.data : "");
 	return x->text ? 0 : -ENOMEM;
 }
@@ -295,4 +297,44 @@ int value_groups_tell(struct value_groups *g, struct rpc_lane_value **ret, size_
 	*ret = list;
 	*ret_n = g->n;
 	return 0;
+}
+
+static int read_lanes(struct value_groups *g, value_read_lane *read, void *context, struct rpc_lane_value **ret,
+		      size_t *ret_n)
+{
+	struct value_request *k = g->request;
+	uint64_t left = k->lanes;
+	int r = 0;
+
+	for (; r == 0 && left && !k->target->ended && !value_request_is_late(k); left &= left - 1)
+		r = read(context, (uint32_t)__builtin_ctzll(left), g);
+	/* They are read again. */
+	if (r < 0 || (k->memory.noting && k->memory.noted))
+		return r;
+	r = value_groups_add_unknown(g, left, VALUE_NO_TIME);
+	return r == 0 ? value_groups_tell(g, ret, ret_n) : r;
+}
+
+int value_groups_read(struct value_request *k, enum values_format format, value_read_lane *read, void *context,
+		      struct rpc_lane_value **ret, size_t *ret_n)
+{
+	struct value_told before = k->told;
+	bool again = true;
+	int r = 0;
+
+	for (unsigned rounds = 0; r == 0 && again; rounds++) {
+		struct value_groups g;
+
+		k->told = before;
+		if (rounds < ROUNDS_MAX)
+			value_memory_note(k);
+		value_groups_init(&g, k, format);
+		r = read_lanes(&g, read, context, ret, ret_n);
+		value_groups_deinit(&g);
+		/* What was noted is missing from what was made. */
+		again = k->memory.noting && k->memory.noted;
+		if (!value_memory_fetch_noted(k))
+			rounds = ROUNDS_MAX;
+	}
+	return r;
 }

@@ -60,4 +60,14 @@ int value_groups_add_unknown(struct value_groups *g, uint64_t lanes, const char 
 /** Make what a client is told, in the arena. @return 0, -ENOMEM. */
 int value_groups_tell(struct value_groups *g, struct rpc_lane_value **ret, size_t *ret_n);
 
+/** Add what a lane has, with value_groups_add() or another of these.  @return 0, -ENOMEM. */
+typedef int value_read_lane(void *context, uint32_t lane, struct value_groups *g);
+/**
+ * Make what a client is told of all lanes that the request wants, as far as there is time.  Where lanes lack
+ * generic memory, what all of them lack is fetched in one stop, and they are read again.
+ * @return 0, -ENOMEM.
+ */
+int value_groups_read(struct value_request *k, enum values_format format, value_read_lane *read, void *context,
+		      struct rpc_lane_value **ret, size_t *ret_n);
+
 #endif /* WORKER_VALUE_GROUPS_H */

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "agentd/worker/value/lanes.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
 
 #define LEVELS_MAX 64u /* Of functions that are inlined into each other. */
 
@@ -74,6 +72,11 @@ static void enter_place(const struct value_lanes *l, struct value_lane_place *p)
 		return;
 	p->frame.pc = p->address - f->load_bias;
 	p->is_there = l->reference->image && find_function(l, p);
+	if (p->is_there)
+		return;
+	p->frame.registers = NULL;
+	p->frame.function = NULL;
+	p->frame.has_row = false;
 }
 
 static struct value_lane_place *find_place(struct value_lanes *l, uint64_t address)
@@ -89,22 +92,20 @@ static struct value_lane_place *find_place(struct value_lanes *l, uint64_t addre
 	return p;
 }
 
-static int set_lane(struct value_lanes *l, uint32_t lane, struct value_lane *ret)
+static void set_lane(struct value_lanes *l, uint32_t lane, struct value_lane *ret)
 {
 	struct value_lane_place *p = find_place(l, l->addresses[lane]);
 
-	if (!p->is_there)
-		return -ENOENT;
 	ret->is_set = true;
 	ret->frame = p->frame;
 	ret->found = *l->reference;
 	ret->found.frame = &ret->frame;
 	ret->found.place = (size_t)(p - l->places);
 	ret->found.address = p->address;
+	ret->found.is_elsewhere = !p->is_there;
 	if (p->address != l->reference->address)
 		ret->found.scope = &p->scope;
 	values_frame_move(&ret->frame, lane);
-	return 0;
 }
 
 static const char *find_lane(struct value_lanes *l, uint32_t lane)
@@ -119,7 +120,9 @@ static const char *find_lane(struct value_lanes *l, uint32_t lane)
 		l->places = calloc(VALUE_LANES_MAX, sizeof(*l->places));
 	if (!l->lanes || !l->places)
 		return "memory ran out";
-	return l->lanes[lane].is_set || set_lane(l, lane, &l->lanes[lane]) == 0 ? NULL : "the lane is in another function";
+	if (!l->lanes[lane].is_set)
+		set_lane(l, lane, &l->lanes[lane]);
+	return NULL;
 }
 
 struct value_frame *value_lanes_frame(struct value_lanes *l, uint32_t lane, size_t *ret_place,

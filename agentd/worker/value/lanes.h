@@ -28,8 +28,10 @@ void value_lanes_deinit(struct value_lanes *l);
 
 /** Places that lanes are at have numbers below this one. */
 #define VALUE_PLACES_MAX (VALUE_LANES_MAX + 1)
+/** Why a variable of the request's function is not known in a lane, static. */
+#define VALUE_ELSEWHERE "the lane is in another function"
 /**
- * Find the frame of a lane.
+ * Find the frame of a lane; where that is in another function, there are registers and no variables.
  * @param ret_place   Which of the places it is at; all lanes at one have the same variables.
  * @param ret_reason  Why there is none, static.
  * @return NULL: there is none.  Good as long as the lanes.

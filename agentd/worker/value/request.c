@@ -52,7 +52,8 @@ void value_request_stop_end(struct value_request *k, int64_t stopped_us)
 static int copy_registers(struct value_request *k, struct agent_err *err)
 {
 	const struct target_registers_wanted what = {
-		.wave = k->wave, .banks = UINT32_MAX, .count = UINT32_MAX, .work_items = true,
+		.wave = k->wave, .banks = k->no_values ? UINT32_C(1) << RPC_REGISTER_BANK_SPECIAL : UINT32_MAX,
+		.count = UINT32_MAX, .work_items = true,
 	};
 	uint32_t retry_ms;
 	int r;
@@ -101,9 +102,20 @@ uint64_t value_request_lanes_there(const struct value_request *k)
 	return (r->n_work_items ? lanes : UINT64_MAX) & all_lanes(r);
 }
 
+const struct rpc_wave_part *value_request_part(const struct value_request *k, uint32_t lane)
+{
+	const struct rpc_wave *w = &k->registers.wave;
+
+	for (size_t i = 0; i < w->n_parts; i++)
+		if (w->parts[i].exec >> lane & 1)
+			return &w->parts[i];
+	return NULL;
+}
+
 int value_request_choose_lanes(struct value_request *k, const char *text, struct agent_err *err)
 {
 	const struct rpc_wave_registers *r = &k->registers;
+	const struct rpc_wave_part *part = value_request_part(k, k->lane);
 
 	if (!text)
 		return 0;
@@ -111,9 +123,11 @@ int value_request_choose_lanes(struct value_request *k, const char *text, struct
 		k->lanes = value_request_lanes_there(k);
 	else if (!strcmp(text, "active"))
 		k->lanes = r->wave.exec;
+	else if (!strcmp(text, "part"))
+		k->lanes = part ? part->exec : value_request_lanes_there(k);
 	else if (bit_list_parse(text, &k->lanes) < 0)
 		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
-				     "params.lanes: neither all nor active, nor a list of lanes such as 0-3,8");
+				     "params.lanes: none of all, active and part, nor a list of lanes such as 0-3,8");
 	if (k->lanes & ~all_lanes(r))
 		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
 				     "params.lanes: the wave has only %u lanes", r->wave.width);
@@ -128,7 +142,7 @@ int value_request_begin(struct value_request *k, struct agent_err *err)
 	if (!k->target->ops->registers || !k->target->ops->wave_memory)
 		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
 				     "devices of this vendor do not show registers");
-	k->text_left = VALUE_TEXT_MAX;
+	k->told.text_left = VALUE_TEXT_MAX;
 	k->names_left = VALUE_NAMES_MAX;
 	k->deadline_ns = clock_deadline_ms(VALUE_REQUEST_MS);
 	k->arena->limit = VALUE_REPLY_MAX;
@@ -146,15 +160,15 @@ void value_request_end(struct value_request *k)
 	if (k->memory.ran && !stands)
 		value_request_miss(k, "memory: it was read after the registers, and the queue ran in between; "
 				      "suspend it for values of one moment");
-	if (k->cut)
+	if (k->told.cut)
 		value_request_miss(k, "value: it leads to more memory than one request reads");
-	if (k->too_large)
+	if (k->told.too_large)
 		value_request_miss(k, "value: one is too large to be read as a whole");
-	if (k->unreadable)
+	if (k->told.unreadable)
 		value_request_miss(k, "memory: that of some variables could not be read");
 	if (k->out_of_time)
 		value_request_miss(k, "variables: looking at them takes too long, and some were not read");
-	if (k->out_of_text)
+	if (k->told.out_of_text)
 		value_request_miss(k, "lanes: values of some were left out, as the answer would become too long");
 	if (k->memory.busy)
 		value_request_miss(k, "memory: some of the wave's was not read, as its queue may not be stopped now");

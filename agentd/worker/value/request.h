@@ -30,6 +30,15 @@ struct value_stops {
 	int (*refuse)(uint32_t retry_ms, struct agent_err *err);
 };
 
+/** What is known to be missing from values, and how much of them may still be told. */
+struct value_told {
+	bool unreadable; /**< Something is in memory that could not be read. */
+	bool cut;	 /**< A value leads to more memory than is read for one. */
+	bool too_large;	 /**< A value was read only in part. */
+	bool out_of_text;
+	uint32_t text_left; /**< Bytes of values of lanes. */
+};
+
 struct value_request {
 	/* These are set before value_request_begin(). */
 	struct target *target;
@@ -39,6 +48,7 @@ struct value_request {
 	const struct rpc_wave_name *wave;
 	uint32_t max_stop_ms, frame;
 	bool has_lane;
+	bool no_values; /**< Registers but the special ones are not wanted. */
 	uint32_t lane; /**< Afterwards the one that is looked at, asked for or not. */
 
 	uint64_t lanes; /**< Those that are wanted beside it; 0: none. */
@@ -46,12 +56,8 @@ struct value_request {
 	struct value_memory memory;
 	uint64_t deadline_ns, stopped_us;
 	bool active; /**< The lane executes. */
-	bool unreadable; /**< Something is in memory that could not be read. */
-	bool cut; /**< A value leads to more memory than is read for one. */
 	bool out_of_time;
-	bool out_of_text;
-	bool too_large; /**< A value was read only in part. */
-	uint32_t text_left; /**< Bytes of values of lanes that may still be told. */
+	struct value_told told;
 	uint32_t names_left; /**< Names that may still be compared. */
 
 	/* Of the frame, once it is found. */
@@ -69,7 +75,7 @@ struct value_request {
 int value_request_begin(struct value_request *k, struct agent_err *err);
 /**
  * Choose lanes whose values are wanted beside those of one.
- * @param text  A list, `all` or `active`; NULL: none.
+ * @param text  A list, `all`, `active` or `part`; NULL: none.
  * @return 0, or negative with @p err.
  */
 int value_request_choose_lanes(struct value_request *k, const char *text, struct agent_err *err);
@@ -83,6 +89,8 @@ void value_request_deinit(struct value_request *k);
 bool value_request_is_late(struct value_request *k);
 /** @return lanes with a work-item or thread; all of the wave, where that is not known. */
 uint64_t value_request_lanes_there(const struct value_request *k);
+/** @return the part that the lane is in, of those of the wave; NULL: all lanes are at one place. */
+const struct rpc_wave_part *value_request_part(const struct value_request *k, uint32_t lane);
 /** Add a sentence about what is missing; it is not copied. */
 void value_request_miss(struct value_request *k, const char *what);
 /** @return where the lane is, or will return to by so many calls. */

@@ -145,8 +145,8 @@ def test_lane_exceptions_separate_groups():
 
 
 def lanes_of(text):
-    """Rows of gpu-agentctl lanes: lane, thread, active, pc, exception."""
-    rows = re.findall(r"^ *(\d+)  +(\d+,\d+,\d+)  +(yes|no) +0x([0-9a-f]+) *(.*)$", text, re.M)
+    """Rows of gpu-agentctl lanes without the part: lane, thread, active, pc, exception."""
+    rows = re.findall(r"^ *(\d+)  +(\d+,\d+,\d+)  +(yes|no) +(?:\d+ +)?0x([0-9a-f]+) *(.*)$", text, re.M)
     return {int(lane): (thread, active, int(pc, 16), exception) for lane, thread, active, pc, exception in rows}
 
 

@@ -438,6 +438,50 @@ def test_lanes_of_a_core():
             assert any(len(v["lanes"]) == 64 for v in live["variables"]), live
 
 
+def check_columns(rpc, session, columns):
+    """Each lane has what wave.evaluate says of it.  @return the table."""
+    who = {"session": session, "wave": WAVE, "max_stop_ms": STOP_MS}
+    table = rpc.call("wave.lanes", **who, columns=columns)
+    assert [row["lane"] for row in table["lanes"]] == list(range(64)) and all(row["active"] for row in table["lanes"])
+    assert [row["in_group"] for row in table["lanes"]] == [[n, 0, 0] for n in range(64)], table["lanes"][1]
+    for i, expression in enumerate(columns):
+        asked = rpc.call("wave.evaluate", **who, expression=expression, lanes="all")
+        told = by_lane(asked["lanes"])
+        assert table["columns"][i] == {"expression": expression, "type": asked["type"]}, table["columns"]
+        assert all(row["values"][i] == told[row["lane"]] for row in table["lanes"]), (expression, told)
+    some = rpc.call("wave.lanes", **who, columns=columns, lanes="3,60-61")
+    assert [[v["value"] for v in row["values"]] for row in some["lanes"]] == [
+        [v["value"] for v in table["lanes"][n]["values"]] for n in (3, 60, 61)], some
+    return table
+
+
+def test_columns_of_lanes():
+    """Registers, variables and what is built in, of every lane of a wave; of a process, its core, and as a page."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = compiled(directory, 3, 0)
+        with Scene(app=f"runtime ttmp; load {path}; queues 1; spin", gpus="gfx90a") as s:
+            planted = Planted(s, path)
+            planted.plant(planted.file.body(planted.file.functions[0]))
+            known = Asked(s.rpc, planted.session, 5).variables()
+            name = next(v["name"] for v in known if v["type"] == "int" and v["state"] == "ok" and "private" in v["location"])
+            table = check_columns(s.rpc, planted.session, ["$v0", f"{name} + 1", "threadIdx.x", "$exec, x"])
+            assert len({row["values"][1]["value"] for row in table["lanes"]}) > 60 and table["complete"], table["missing"]
+            page = s.ctl("lanes", s.app.pid, "0:0:0", "$v0", f"{name} + 1", LONG_STOP).stdout.splitlines()
+            head = next(i for i, line in enumerate(page) if line.split()[:1] == ["LANE"])
+            assert page[head].split()[-4:] == ["$v0", name, "+", "1"] and "PART" not in page[head], page[head]
+            assert [line.split()[-2:] for line in page[head + 1:head + 65]] == [
+                [v["value"] for v in row["values"][:2]] for row in table["lanes"]], page
+            assert s.rpc.error("wave.lanes", session=planted.session, wave=WAVE, columns=["1"] * 17).name == "invalid_params"
+            core = pathlib.Path(directory) / "core"
+            assert s.ctl("dump", s.app.pid, LONG_STOP, "-o", core).returncode == 0
+        with CoreRpc(core) as rpc:
+            dead = check_columns(rpc, "core", ["$v0", "threadIdx.x", "$exec, x"])
+            for row, was in zip(dead["lanes"], table["lanes"], strict=True):
+                assert [v["value"] for v in row["values"]] == [was["values"][i]["value"] for i in (0, 2, 3)], (row, was)
+            private = rpc.call("wave.lanes", session="core", wave=WAVE, columns=[name])
+            assert {v["state"] for row in private["lanes"] for v in row["values"]} == {"unreadable"}, private["lanes"][0]
+
+
 def numbers_among(variables):
     return [v for v in variables if v["type"] == "int" and v["state"] == "ok"]
 
