@@ -1,7 +1,7 @@
 # What all the processes share.
 archives += agentd
 agentd_src := agentd/ipc/link.c agentd/ipc/outbox.c agentd/access.c agentd/audit.c agentd/cgroup.c agentd/child.c agentd/closers.c agentd/handshake.c agentd/hook.c \
-	agentd/landlock.c agentd/options.c agentd/oracle.c agentd/privileges.c agentd/programs.c agentd/sandbox.c agentd/undo_record.c
+	agentd/landlock.c agentd/options.c agentd/oracle.c agentd/privileges.c agentd/programs.c agentd/sandbox.c agentd/ipc/undo_record.c
 
 include agentd/manager/module.mk
 include agentd/monitor/module.mk

@@ -15,7 +15,7 @@
 
 #include "agentd/child.h"
 #include "agentd/heir/release.h"
-#include "agentd/undo_record.h"
+#include "agentd/ipc/undo_record.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"

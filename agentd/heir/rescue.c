@@ -14,7 +14,7 @@
 #include "agentd/heir/release.h"
 #include "agentd/ipc/child.h"
 #include "agentd/privileges.h"
-#include "agentd/undo_record.h"
+#include "agentd/ipc/undo_record.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"

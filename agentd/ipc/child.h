@@ -12,7 +12,7 @@
 /* A child finds these descriptors after exec. */
 #define IPC_FD_MONITOR  4 /**< Any child: the socket pair to whoever started it. */
 #define IPC_FD_FRONT  5 /**< The worker: the socket pair to the frontend. */
-#define IPC_FD_TARGET 6 /**< session, rescue and host worker: pidfd of the target; the heir that waits: of the monitor. */
+#define IPC_FD_TARGET 6 /**< session, rescue, host worker: pidfd of the target; the heir that waits: of the monitor. */
 /**
  * session and rescue worker: memory of IPC_UNDO_BYTES that outlives the worker.
  *

@@ -56,7 +56,7 @@ void heir_take_over(const struct heir_setup *setup)
 
 pid_t heir_start(const struct heir_setup *setup, pid_t monitor)
 {
-	/* A pipe would not do: whoever closes a stranger's descriptor for the monitor shares all of its own (closers.h). */
+	/* A pipe would not do: who closes a stranger's descriptor for the monitor shares all of its own (closers.h). */
 	auto_close int pidfd = (int)syscall(SYS_pidfd_open, monitor, 0);
 	pid_t pid = pidfd < 0 ? -1 : fork();
 

@@ -29,7 +29,7 @@
 #include "agentd/options.h"
 #include "agentd/privileges.h"
 #include "agentd/sandbox.h"
-#include "agentd/undo_record.h"
+#include "agentd/ipc/undo_record.h"
 #include "base/argv.h"
 #include "base/cleanup.h"
 #include "base/clock.h"

@@ -41,7 +41,8 @@ static request_fn on_config, on_agent, on_ping, on_stop, on_look, on_let_go, on_
 #define SESSION OF(IPC_KIND_SESSION)
 #define LOOK	OF(IPC_KIND_LOOK)
 /* Whoever has a guard socket. */
-#define GUARDED (SESSION | LOOK | OF(IPC_KIND_INSPECT) | OF(IPC_KIND_HOST) | OF(IPC_KIND_STORE) | OF(IPC_KIND_ADAPTER))
+#define GUARDED (SESSION | LOOK | OF(IPC_KIND_INSPECT) | OF(IPC_KIND_HOST) | OF(IPC_KIND_STORE) | \
+		 OF(IPC_KIND_ADAPTER))
 
 /* What is not here breaks the protocol: a child that sends it is killed, and without the other two this process ends. */
 static const struct request {

@@ -9,7 +9,7 @@
 
 #include "agentd/child.h"
 #include "agentd/ipc/child.h"
-#include "agentd/undo_record.h"
+#include "agentd/ipc/undo_record.h"
 #include "base/cleanup.h"
 #include "base/str.h"
 

@@ -14,7 +14,7 @@
 #include "agentd/ipc/link.h"
 #include "agentd/closers.h"
 #include "agentd/privileges.h"
-#include "agentd/undo_record.h"
+#include "agentd/ipc/undo_record.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -115,8 +115,8 @@ static void worker_exec(const struct workers *w, const void *data, int guard)
 	child_exec(program, argv, SIGTERM);
 }
 
-/* They may even be what they were again, as far as that can be seen: it is told for good. */
-bool workers_are_replaced(struct workers *w)
+/* They may even be what they were again, as far as that can be seen: the manager is told once, and for good. */
+static bool are_replaced(struct workers *w)
 {
 	if (!programs_are_replaced(w->setup.programs))
 		return false;
@@ -137,7 +137,7 @@ int workers_fork(struct workers *w, const struct worker *like, uint32_t start_ms
 	if (!k)
 		return -ENOMEM;
 	/* A rescue is started all the same: without one its target would stay as it is. */
-	if (workers_are_replaced(w))
+	if (are_replaced(w))
 		return -ESTALE;
 	r = fd_socketpair(SOCK_NONBLOCK, guard);
 	if (r < 0)

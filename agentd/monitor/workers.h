@@ -21,7 +21,7 @@
 #include "agentd/ipc/monitor_worker.h"
 #include "agentd/monitor/rescues.h"
 #include "agentd/programs.h"
-#include "agentd/undo_record.h"
+#include "agentd/ipc/undo_record.h"
 
 /** Longest time that a worker may take to settle. */
 #define WORKERS_TIMEOUT_MS_MAX 60000
@@ -116,12 +116,6 @@ int workers_start(struct workers *w, const struct ipc_start *start, const struct
 		  int *take_pidfd, struct worker **ret, int *ret_channel);
 /** Start a look for GPU processes.  @return 0, -errno. */
 int workers_look(struct workers *w, uint32_t *ret_id);
-
-/**
- * Have the agent's programs been replaced, so that nothing new is to be started?  The manager is told once.  A rescue
- * is started all the same: without one its target would stay as it is.
- */
-bool workers_are_replaced(struct workers *w);
 
 /** The session worker of that process, or NULL. */
 struct worker *workers_find_target(struct workers *w, pid_t pid);

@@ -17,7 +17,7 @@
 #include "base/log.h"
 
 /*
- * Who cleans up behind us knows by this lock that we live (agentd/undo_record.h).
+ * Who cleans up behind us knows by this lock that we live (agentd/ipc/undo_record.h).
  * @return false when another rescuer is at work.
  */
 static bool claim_record(void)

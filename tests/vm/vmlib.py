@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 from unittest import SkipTest
 
-from harness import BIN, PATIENCE, Process, Rpc, agent_children, children, status, wait_until
+from harness import BIN, PATIENCE, Process, Rpc, agent_children, status, wait_until
 
 USER, OTHER = 12345, 12346  # no names needed: nothing looks them up
 SIDE = os.environ.get("VM_SIDE", "")

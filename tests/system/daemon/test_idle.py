@@ -86,7 +86,7 @@ def test_descriptors_do_not_leak():
             client.close()
 
         def settled():
-            """Only the manager, the monitor, its heir, the judge, the rules process and front are left, and they know that the clients have gone."""
+            """Only the manager, the monitor, its heir, the judge, the rules process and front are left, and they know it."""
             return len(processes(s)) == 6 and s.rpc.call("agent.status")["connections"] == 1
 
         round_trip()

@@ -208,4 +208,5 @@ static void monitor_asks_for_its_own(void)
 	free(s);
 }
 
-TEST_SUITE(manager_requests, TEST(judge_asks_for_its_own), TEST(rules_ask_for_their_own), TEST(monitor_asks_for_its_own));
+TEST_SUITE(manager_requests, TEST(judge_asks_for_its_own), TEST(rules_ask_for_their_own),
+	   TEST(monitor_asks_for_its_own));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/undo_record.h"
+#include "agentd/ipc/undo_record.h"
 
 #include <dirent.h>
 #include <errno.h>

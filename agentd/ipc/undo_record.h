@@ -15,7 +15,7 @@
 
 #define UNDO_RECORD_NAME_MAX 48
 
-/** The directory: beside the agent's socket, so that it is alone in its namespace, and gone after a restart of the machine. */
+/** The directory: beside the agent's socket, so alone in its namespace, and gone after a restart of the machine. */
 void undo_record_place(const char *socket, char *ret, size_t size);
 
 /**
