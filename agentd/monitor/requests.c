@@ -44,7 +44,7 @@ static request_fn on_config, on_agent, on_ping, on_stop, on_look, on_let_go, on_
 #define GUARDED (SESSION | LOOK | OF(IPC_KIND_INSPECT) | OF(IPC_KIND_HOST) | OF(IPC_KIND_STORE) | \
 		 OF(IPC_KIND_ADAPTER))
 
-/* What is not here breaks the protocol: a child that sends it is killed, and without the other two this process ends. */
+/* What is not here breaks the protocol: a child that sends it is killed, and without the others this process ends. */
 static const struct request {
 	uint32_t type;
 	unsigned who;

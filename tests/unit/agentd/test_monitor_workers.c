@@ -40,7 +40,9 @@ static int hear(void *ctx, struct worker *k, const union ipc_child_message *m, s
 static struct worker *begin(struct flood *f)
 {
 	static const struct config config = { 0 };
-	const struct workers_setup setup = { .config = &config, .records = "/nonexistent", .ask = hear, .ctx = f };
+	static const struct programs programs;
+	const struct workers_setup setup = { .config = &config, .programs = &programs, .records = "/nonexistent",
+					     .ask = hear, .ctx = f };
 	struct worker *k = calloc(1, sizeof(*k));
 	int pair[2];
 
