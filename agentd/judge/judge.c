@@ -48,8 +48,8 @@ void judge_monitor_gone(struct judge *j)
 	outbox_forget(&j->monitor);
 	if (j->monitor.sock >= 0)
 		closers_close(&j->closers, TAKE_FD(j->monitor.sock));
+	/* Who is being judged stays: this is known when something is sent, perhaps about one of them. */
 	j->is_stopping = true;
-	candidates_cancel(j);
 }
 
 /* And the monitor, without which nothing is started. */

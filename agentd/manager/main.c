@@ -129,12 +129,13 @@ static void monitor_readable(struct manager *s, short events)
 		r = requests_read_monitor(s);
 	if (r == 0 || r == -EAGAIN)
 		return;
-	ipc_link_deinit(&s->monitor.link);
 	/* At the end of file it ends, and is reaped.  Anything else it did wrong. */
-	if (r == -EPIPE || r == -ECONNRESET)
+	if (r == -EPIPE || r == -ECONNRESET) {
+		ipc_link_deinit(&s->monitor.link);
 		return;
+	}
 	log_error("the monitor breaks the protocol: killed: %s", strerror(-r));
-	privileges_kill(s->monitor.pid, SIGKILL);
+	manager_kill_monitor(s);
 }
 
 static void rules_readable(struct manager *s, short events)
@@ -221,8 +222,7 @@ static void give_up_stuck(struct manager *s)
 {
 	if (s->front_pong == s->watchdog.number) {
 		log_error("the monitor does not answer: killed");
-		if (s->monitor.pid)
-			privileges_kill(s->monitor.pid, SIGKILL);
+		manager_kill_monitor(s);
 	} else {
 		log_error("front does not answer, or the judge does not pass it on: both are killed");
 		privileges_kill(s->front.pid, SIGKILL);

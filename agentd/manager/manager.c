@@ -142,6 +142,14 @@ void manager_were_replaced(struct manager *s)
 
 /* ------------------------------------------------------------------ the monitor -------------- */
 
+void manager_kill_monitor(struct manager *s)
+{
+	ipc_link_deinit(&s->monitor.link);
+	/* What it has sent may be read after it was reaped. */
+	if (s->monitor.pid)
+		privileges_kill(s->monitor.pid, SIGKILL);
+}
+
 void manager_tell_monitor(struct manager *s, uint32_t type, uint32_t number, const void *data, size_t size)
 {
 	int r = monitor_child_tell(&s->monitor, type, number, data, size);
@@ -150,8 +158,7 @@ void manager_tell_monitor(struct manager *s, uint32_t type, uint32_t number, con
 	if (r == 0 || r == -EPIPE || r == -ECONNRESET)
 		return;
 	log_error("the monitor does not take messages (%s): killed", strerror(-r));
-	ipc_link_deinit(&s->monitor.link);
-	privileges_kill(s->monitor.pid, SIGKILL);
+	manager_kill_monitor(s);
 }
 
 void manager_tell_agent(struct manager *s)

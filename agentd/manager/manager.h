@@ -50,6 +50,8 @@ void manager_flush_front(struct manager *s);
 uint64_t manager_front_deadline(struct manager *s);
 /** The frontend, or the judge, is of no use any more: stop, unless that is what the agent does anyway. */
 void manager_front_gone(struct manager *s, int error);
+/** It breaks the protocol, or takes no messages; it is reaped later, if it has not been yet. */
+void manager_kill_monitor(struct manager *s);
 /** Tell the monitor.  @param data  NULL: the message has none. */
 void manager_tell_monitor(struct manager *s, uint32_t type, uint32_t number, const void *data, size_t size);
 /** Tell it which processes the agent has besides its own, and which run of the rules process this is. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the frontend may ask of the judge, and what it is killed for; what goes on to the monitor. */
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "agentd/judge/judge.h"
@@ -159,5 +160,55 @@ static void messages_for_the_frontend_pass(void)
 	free(s);
 }
 
+/* @return the number of a client that this process is. */
+static uint64_t connect_client(struct judge *s, int *ret_fd)
+{
+	static const struct clients_limits plenty = { .all = 9, .of_user = 9 };
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	socklen_t size = sizeof(address);
+	int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), theirs;
+	struct ipc_client m;
+
+	TEST_EQ_FATAL(bind(listener, (struct sockaddr *)&address, sizeof(sa_family_t)), 0);
+	TEST_EQ_FATAL(getsockname(listener, (struct sockaddr *)&address, &size), 0);
+	TEST_EQ_FATAL(listen(listener, 1), 0);
+	*ret_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	TEST_EQ_FATAL(connect(*ret_fd, (struct sockaddr *)&address, size), 0);
+	TEST_EQ_FATAL(clients_accept(&s->clients, listener, &s->groups, &plenty, &m, &theirs), 0);
+	close(theirs);
+	close(listener);
+	return m.id;
+}
+
+/* That is known when something is sent, while the one it is about is in use. */
+static void a_monitor_that_has_died_takes_nobody_with_it(void)
+{
+	struct judge *s = calloc(1, sizeof(*s));
+	struct ipc_start start = { .type = IPC_START, .kind = IPC_KIND_STORE, .timeout_ms = 1000 };
+	int below[2], monitor[2], client;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(s);
+	TEST_EQ_FATAL(fd_socketpair(SOCK_NONBLOCK, below), 0);
+	TEST_EQ_FATAL(fd_socketpair(SOCK_NONBLOCK, monitor), 0);
+	s->groups = (struct access_rules){ ACCESS_NO_GROUP, ACCESS_NO_GROUP };
+	s->closers = (struct closers){ .gate_fd = -1, .uid = getuid(), .gid = getgid() };
+	s->front.sock = below[0];
+	s->monitor.sock = monitor[0];
+	s->manager.sock = -1;
+	start.client = connect_client(s, &client);
+	close(monitor[1]);
+	TEST_EQ(fd_send(below[1], &start, sizeof(start), NULL, 0) > 0, true);
+	TEST_EQ(requests_read_front(s), 0);
+	TEST_EQ(s->monitor.sock, -1);
+	TEST_EQ(s->is_stopping, true);
+	candidates_cancel(s);
+	clients_deinit(&s->clients);
+	closers_deinit(&s->closers);
+	close(client);
+	close(below[0]);
+	close(below[1]);
+	free(s);
+}
+
 TEST_SUITE(judge_requests, TEST(front_asks_for_its_own), TEST(one_that_is_idle_serves_nobody),
-	   TEST(messages_for_the_frontend_pass));
+	   TEST(messages_for_the_frontend_pass), TEST(a_monitor_that_has_died_takes_nobody_with_it));

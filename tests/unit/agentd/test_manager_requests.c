@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What each process may ask of the manager, and what it is killed for. */
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agentd/ipc/monitor_judge.h"
@@ -208,5 +209,28 @@ static void monitor_asks_for_its_own(void)
 	free(s);
 }
 
+/* A process id of 0 would stand for this process, and all of its group. */
+static void a_monitor_that_was_reaped_is_not_killed(void)
+{
+	struct manager *s = calloc(1, sizeof(*s));
+	int pair[2], status;
+	pid_t child;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(s);
+	TEST_EQ_FATAL(fd_socketpair(SOCK_NONBLOCK, pair), 0);
+	ipc_link_init(&s->monitor.link, pair[0]);
+	child = fork();
+	if (child == 0) {
+		setsid();
+		manager_kill_monitor(s);
+		_exit(s->monitor.link.fd == -1 ? 0 : 1);
+	}
+	TEST_EQ_FATAL(waitpid(child, &status, 0), child);
+	TEST_EQ(status, 0);
+	ipc_link_deinit(&s->monitor.link);
+	close(pair[1]);
+	free(s);
+}
+
 TEST_SUITE(manager_requests, TEST(judge_asks_for_its_own), TEST(rules_ask_for_their_own),
-	   TEST(monitor_asks_for_its_own));
+	   TEST(monitor_asks_for_its_own), TEST(a_monitor_that_was_reaped_is_not_killed));
