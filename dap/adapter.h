@@ -361,6 +361,11 @@ void dap_explain(struct dap *d, struct agent_err *err);
 void dap_session_notifications(struct dap *d);
 /** Keep the queues suspended, or let them go when nobody has used the editor for long. */
 void dap_session_renew(struct dap *d);
+/**
+ * Have the editor go to a thread, which must stand still.
+ * @return false when it does not, and the editor was told nothing.
+ */
+bool dap_session_reveal(struct dap *d, uint32_t thread);
 /** Tell the editor what it sees, once it is configured and the session is there. */
 void dap_session_announce(struct dap *d);
 /** Take a snapshot in place of the present one; all references that were handed out end. */
@@ -527,6 +532,9 @@ int dap_exception_info(struct dap *d, const struct dap_request *q, struct dap_an
 
 /* registers.c: what they return is valid until the next call for another wave or chunk. */
 
+/** Special registers of a wave that is named, and what its lanes work on, in the arena of the request. */
+int dap_registers_of(struct dap *d, const struct rpc_wave_name *wave,
+		     struct rpc_wave_registers_result *ret, struct agent_err *err);
 /** All but vector registers, and what the lanes work on.  @return NULL with @p err. */
 const struct rpc_wave_registers *dap_registers_shared(struct dap *d, const struct dap_ref *of,
 						      struct agent_err *err);
@@ -657,8 +665,11 @@ void dap_snapshot_count(struct dap_snapshot *s, const struct rpc_wave_select *wh
 int dap_gpu_groups(struct dap *d, const struct dap_request *q, struct dap_answer *ret);
 /** Handler of `gpuAgent/waves`: a page of waves of one thread. */
 int dap_gpu_waves(struct dap *d, const struct dap_request *q, struct dap_answer *ret);
-/** Handler of `gpuAgent/lanes`: the lanes of the wave that a thread shows; shows another one. */
+/** Handler of `gpuAgent/lanes`: the lanes of a wave; shows one that is chosen. */
 int dap_gpu_lanes(struct dap *d, const struct dap_request *q, struct dap_answer *ret);
+/** Read a wave as `gpuAgent/waves` names it.  @param workgroup  Room that @p ret borrows. */
+int dap_wave_arg(struct dap_json v, uint32_t workgroup[3], struct rpc_wave_name *ret,
+		 struct agent_err *err);
 /** Handler of `gpuAgent/focus`: show another wave, or another lane of it, for a thread. */
 int dap_gpu_focus(struct dap *d, const struct dap_request *q, struct dap_answer *ret);
 /** Handler of `gpuAgent/takeControl`: take control from the client that has it. */

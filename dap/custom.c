@@ -8,21 +8,39 @@
 #include <string.h>
 
 #include "dap/values.h"
+#include "protocol/stop_reason.h"
 
 /* Most waves in one answer. */
 #define WAVES_MAX 4096u
+
+/* End a list, and append the devices of the process and its queues; their list stays open. */
+static void put_devices(struct out *o, const struct rpc_gpu_snapshot_result *doc)
+{
+	out_json_fmt(o, "],'devices':[");
+	for (size_t i = 0; i < doc->n_devices; i++) {
+		out_str(o, i ? "," : "");
+		rpc_device_encode(o, &doc->devices[i]);
+	}
+	out_json_fmt(o, "],'queues':[");
+	for (size_t i = 0; i < doc->n_queues; i++) {
+		out_str(o, i ? "," : "");
+		rpc_queue_encode(o, &doc->queues[i]);
+	}
+}
 
 int dap_gpu_groups(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
 {
 	out_json_fmt(&ret->body, "{'groups':[");
 	for (size_t i = 0; i < d->snap->n_threads; i++) {
-		out_json_fmt(&ret->body, ",{'threadId':%zu,'name':%s,'group':", i + 1,
-			     dap_thread_name(&d->arena, d, i));
+		out_json_fmt(&ret->body, ",{'threadId':%zu,'name':%s,'faulting':%i,'group':", i + 1,
+			     dap_thread_name(&d->arena, d, i),
+			     stop_reason_is_faulting(d->snap->threads[i].group));
 		rpc_group_encode(&ret->body, d->snap->threads[i].group);
 		out_char(&ret->body, '}');
 	}
-	out_json_fmt(&ret->body, "],'total':%zu,'waves':%u,'paused':%i}", d->snap->n_all,
-		     d->snap->doc.wave_count, dap_is_still(d));
+	put_devices(&ret->body, &d->snap->doc);
+	out_json_fmt(&ret->body, "],'total':%zu,'waves':%u,'paused':%i,'control':%i}", d->snap->n_all,
+		     d->snap->doc.wave_count, dap_is_still(d), d->control);
 	return 0;
 }
 
@@ -71,8 +89,8 @@ static bool u32_of(struct dap_json v, uint32_t *ret)
  * Read a wave as gpuAgent/waves names it.  Dispatch and workgroup find the wave also when it is
  * saved elsewhere by now.
  */
-static int wave_arg(struct dap_json v, uint32_t workgroup[3], struct rpc_wave_name *ret,
-		    struct agent_err *err)
+int dap_wave_arg(struct dap_json v, uint32_t workgroup[3], struct rpc_wave_name *ret,
+		 struct agent_err *err)
 {
 	struct dap_json list = dap_json_get(v, "workgroup");
 
@@ -148,7 +166,7 @@ static int focus_wave(struct dap *d, uint32_t thread, struct dap_json wave, stru
 	struct rpc_wave_select which = { .has_wave = true };
 	uint32_t workgroup[3];
 	struct dap_waves page;
-	int r = wave_arg(wave, workgroup, &which.wave, err);
+	int r = dap_wave_arg(wave, workgroup, &which.wave, err);
 
 	if (r == 0)
 		r = dap_waves_get(d, thread, &which, &page, err);
@@ -165,26 +183,32 @@ static int focus_wave(struct dap *d, uint32_t thread, struct dap_json wave, stru
 	return 0;
 }
 
-/* The arguments are `{threadId, wave: {queue_id, unit, index, ...}, lane}`: a wave, a lane, or both. */
+/*
+ * The arguments are `{threadId, wave: {queue_id, unit, index, ...}, lane, reveal}`: a wave, a lane, or
+ * both.  With `reveal` the editor goes to the thread.
+ */
 int dap_gpu_focus(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
 {
 	struct dap_thread *t = dap_thread_arg(d, q->args, &ret->err);
 	struct dap_json wave = dap_json_get(q->args, "wave");
 	uint32_t thread, lane = 0;
-	bool has_lane;
+	bool reveal = dap_json_is_true(dap_json_get(q->args, "reveal")), has_lane;
 	int r = 0;
 
 	if (!t || dap_lane_arg(q->args, &has_lane, &lane, &ret->err) < 0)
 		return -EINVAL;
 	thread = (uint32_t)(t - d->snap->threads);
-	if (dap_json_has(wave) || !has_lane)
+	if (dap_json_has(wave) || (!has_lane && !reveal))
 		r = focus_wave(d, thread, wave, &ret->err);
 	/* While the GPU runs, the threads are those of another snapshot now. */
 	if (r == 0 && has_lane)
 		r = dap_lane_choose(d, &d->snap->threads[thread], lane, &ret->err);
 	if (r < 0)
 		return r;
-	dap_invalidated(d);
+	reveal = reveal && dap_session_reveal(d, thread);
+	if (!reveal)
+		dap_invalidated(d);
+	out_json_fmt(&ret->body, "{'revealed':%i}", reveal);
 	return 0;
 }
 

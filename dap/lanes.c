@@ -195,7 +195,7 @@ static void put_lane(struct dap *d, struct out *o, const struct rpc_wave_registe
 		     (int)(r->wave.exec >> lane & 1), lane == shown, w && w->has_pc ? w->pc : r->wave.pc);
 	if (part)
 		out_json_fmt(o, ",'part':%u,'inPart':%i", (unsigned)(part - r->wave.parts),
-			     (int)(part->exec >> shown & 1));
+			     (int)(shown < 64 && part->exec >> shown & 1));
 	if (w)
 		put_triple(o, "workItem", w->in_group, w->n_in_group);
 	if (w)
@@ -231,9 +231,48 @@ static int ask_columns(struct dap *d, const struct dap_thread *t, struct dap_jso
 	return p.n_columns ? rpc_client_wave_lanes(d->client, &p, &d->arena, ret, err) : 0;
 }
 
+static void put_table(struct dap *d, struct out *o, uint32_t thread, const struct rpc_wave_name *wave,
+		      const struct rpc_wave_registers *r, uint32_t shown, const struct rpc_wave_lanes_result *table)
+{
+	out_json_fmt(o, "{'threadId':%u,'wave':%s,'exec':%" PRIx64, thread + 1, dap_wave_text(&d->arena, wave),
+		     r->wave.exec);
+	if (shown != DAP_LANE_ANY)
+		out_json_fmt(o, ",'lane':%u", shown);
+	if (table->n_columns)
+		put_columns(o, table);
+	out_json_fmt(o, ",'lanes':[");
+	for (uint32_t i = 0; i < r->wave.width && i < 64; i++)
+		put_lane(d, o, r, i, shown, table);
+	out_str(o, "]}");
+}
+
+static bool is_same_wave(const struct rpc_wave_name *a, const struct rpc_wave_name *b)
+{
+	return a->queue_id == b->queue_id && a->unit == b->unit && a->index == b->index;
+}
+
+/* Of a wave that is named.  What the editor shows stays as it is. */
+static int named_wave(struct dap *d, const struct dap_thread *t, struct dap_json name, struct dap_answer *ret)
+{
+	static const struct rpc_wave_lanes_result none;
+	struct rpc_wave_registers_result result;
+	struct rpc_wave_name wave;
+	uint32_t workgroup[3];
+	int r = dap_wave_arg(name, workgroup, &wave, &ret->err);
+
+	if (r == 0)
+		r = dap_registers_of(d, &wave, &result, &ret->err);
+	if (r < 0)
+		return r;
+	put_table(d, &ret->body, (uint32_t)(t - d->snap->threads), &wave, &result.registers,
+		  is_same_wave(&wave, &t->wave) ? dap_lane_shown(t, &result.registers) : DAP_LANE_ANY, &none);
+	return 0;
+}
+
 int dap_gpu_lanes(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
 {
 	struct dap_thread *t = dap_thread_arg(d, q->args, &ret->err);
+	struct dap_json wave = dap_json_get(q->args, "wave");
 	struct rpc_wave_lanes_result table = { 0 };
 	struct dap_ref of = dap_ref_focus(d);
 	const struct rpc_wave_registers *r;
@@ -242,6 +281,8 @@ int dap_gpu_lanes(struct dap *d, const struct dap_request *q, struct dap_answer 
 
 	if (!t || dap_lane_arg(q->args, &chosen, &lane, &ret->err) < 0)
 		return -EINVAL;
+	if (dap_json_has(wave) && !chosen)
+		return named_wave(d, t, wave, ret);
 	if (chosen && dap_lane_choose(d, t, lane, &ret->err) < 0)
 		return -EIO;
 	if (ask_columns(d, t, dap_json_get(q->args, "columns"), &table, &ret->err) < 0)
@@ -250,14 +291,7 @@ int dap_gpu_lanes(struct dap *d, const struct dap_request *q, struct dap_answer 
 	r = dap_registers_shared(d, &of, &ret->err);
 	if (!r)
 		return -EIO;
-	out_json_fmt(&ret->body, "{'threadId':%u,'wave':%s,'lane':%u", of.thread + 1, dap_wave_text(&d->arena, &t->wave),
-		     dap_lane_shown(t, r));
-	if (table.n_columns)
-		put_columns(&ret->body, &table);
-	out_json_fmt(&ret->body, ",'lanes':[");
-	for (uint32_t i = 0; i < r->wave.width && i < 64; i++)
-		put_lane(d, &ret->body, r, i, dap_lane_shown(t, r), &table);
-	out_str(&ret->body, "]}");
+	put_table(d, &ret->body, of.thread, &t->wave, r, dap_lane_shown(t, r), &table);
 	if (chosen)
 		dap_invalidated(d);
 	return 0;

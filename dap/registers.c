@@ -50,13 +50,26 @@ static int fetch(struct dap *d, struct dap_registers *r, struct rpc_wave_registe
 	return 0;
 }
 
+static enum rpc_register_bank shared_banks[] = { RPC_REGISTER_BANK_SPECIAL, RPC_REGISTER_BANK_SCALAR,
+						 RPC_REGISTER_BANK_TRAP };
+
+int dap_registers_of(struct dap *d, const struct rpc_wave_name *wave,
+		     struct rpc_wave_registers_result *ret, struct agent_err *err)
+{
+	const struct rpc_wave_registers_params p = {
+		.session = d->session, .wave = *wave, .has_banks = true, .banks = shared_banks,
+		.n_banks = 1, .has_work_items = true, .work_items = true,
+		.has_max_stop_ms = d->max_stop_ms, .max_stop_ms = d->max_stop_ms
+	};
+
+	return rpc_client_wave_registers(d->client, &p, &d->arena, ret, err);
+}
+
 const struct rpc_wave_registers *dap_registers_shared(struct dap *d, const struct dap_ref *of,
 						      struct agent_err *err)
 {
-	enum rpc_register_bank banks[] = { RPC_REGISTER_BANK_SPECIAL, RPC_REGISTER_BANK_SCALAR,
-					   RPC_REGISTER_BANK_TRAP };
-	struct rpc_wave_registers_params p = { .has_banks = true, .banks = banks,
-					       .n_banks = ARRAY_SIZE(banks),
+	struct rpc_wave_registers_params p = { .has_banks = true, .banks = shared_banks,
+					       .n_banks = ARRAY_SIZE(shared_banks),
 					       .has_work_items = true, .work_items = true };
 
 	if (!is_cached(&d->shared, of, 0) && fetch(d, &d->shared, &p, of, err) < 0)

@@ -392,6 +392,27 @@ static void send_stopped(struct dap *d, const char *reason, bool all)
 	dap_event(d, "stopped", &body);
 }
 
+bool dap_session_reveal(struct dap *d, uint32_t thread)
+{
+	bool still = dap_is_still(d) || d->held, faults;
+	auto_out struct out body = { 0 };
+	const char *why;
+
+	if (thread >= d->snap->n_threads)
+		return false;
+	faults = stop_reason_is_faulting(d->snap->threads[thread].group);
+	if (!still && !faults)
+		return false;
+	d->focus = thread;
+	why = dap_stop_text(&d->arena, d, thread);
+	out_json_fmt(&body, "{'reason':%s,'threadId':%u", faults ? "exception" : "pause", thread + 1);
+	if (why && why[0])
+		out_json_fmt(&body, ",'text':%s", why);
+	out_json_fmt(&body, ",'allThreadsStopped':%i}", still);
+	dap_event(d, "stopped", &body);
+	return true;
+}
+
 void dap_session_announce(struct dap *d)
 {
 	auto_out struct out body = { 0 };

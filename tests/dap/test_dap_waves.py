@@ -216,3 +216,30 @@ def test_waves_that_move_between_looks():
         assert "no waves any more" in a.error("gpuAgent/waves", threadId=1) and not plans
         assert "no thread" in a.error("gpuAgent/waves", threadId=1)
         assert a.finish() == 0
+
+
+def test_an_editor_is_taken_to_a_group():
+    """Only to what stands still; the lanes of a wave are told without a change to what is shown."""
+    with scene("waves 0 memory 2 scale+104; waves 1 halted 6 spin+16") as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid)
+        a.event("stopped")
+        told = a.call("gpuAgent/groups")
+        assert [g["faulting"] for g in told["groups"]] == [True, False], told
+        assert [d["arch"] for d in told["devices"]] == ["gfx90a"] and [q["queue_id"] for q in told["queues"]] == [0, 1], told
+        assert a.call("gpuAgent/focus", threadId=2, reveal=True) == {"revealed": False}
+        assert a.call("gpuAgent/focus", threadId=1, reveal=True) == {"revealed": True}
+        stopped = a.event("stopped")
+        assert (stopped["reason"], stopped["threadId"], stopped["allThreadsStopped"]) == ("exception", 1, False), stopped
+        a.pause()
+        third = a.call("gpuAgent/waves", threadId=2)["waves"][2]["ref"]
+        before = a.values("Wave", 2)
+        beside = a.call("gpuAgent/lanes", threadId=2, wave=third)
+        assert beside["wave"] == "1:0:2" and "lane" not in beside and not any(x["shown"] for x in beside["lanes"]), beside
+        assert a.values("Wave", 2) == before
+        assert a.call("gpuAgent/focus", threadId=2, wave=third, lane=7, reveal=True) == {"revealed": True}
+        stopped = a.event("stopped")
+        assert (stopped["reason"], stopped["threadId"], stopped["allThreadsStopped"]) == ("pause", 2, True), stopped
+        shown = a.values("Wave", 2)
+        assert (shown["wave"], shown["lane"]) == ("1:0:2", "7"), shown
+        assert a.call("gpuAgent/lanes", threadId=2, wave=third)["lane"] == 7
+        assert a.finish() == 0
