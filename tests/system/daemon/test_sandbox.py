@@ -17,10 +17,11 @@ if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
 import pytest
-from harness import BIN, LONG_STOP, PATIENCE, Scene, agent_children, need_root, status, wait_until
+from harness import BIN, LONG_STOP, PATIENCE, Scene, children_named, need_root, status, wait_until
 
 PROBE = BIN.parent / "tests/sandbox_probe"
 USER = 1000
+SYS_PTRACE = 19
 
 # Workers with NVIDIA's library: of a session, of one that a tracer helps, and of a rescue.
 DRIVERS = {"driver", "driver_traced", "driver_rescue"}
@@ -115,17 +116,18 @@ def test_the_monitor_and_all_it_starts_leave_the_machine_alone():
     assert refused == {name for name in NEVER if free[name] != errno.EPERM}, got
 
 
-def test_monitor_and_judge_have_laid_their_capabilities_down():
-    """Also with a session of another user open, and after one that it had to judge, start and kill."""
+def test_the_agent_has_laid_its_capabilities_down():
+    """Also with a session of another user open, and after one that it had to judge, start and kill; who holds it together cannot trace."""
     need_root()
     with Scene(user_mode=False, app_user=USER) as s:
         s.attach()
-        others = [pid for pid in agent_children(s.agentd.pid) if status(pid)["Name"] in ("gpu-agent-heir", "gpu-agent-judge")]
-        assert len(others) == 2
-        for pid in (s.agentd.pid, *others):
+        pids = {name: children_named(s.agentd.pid, name)[0] for name in ("gpu-agent-monitor", "gpu-agent-heir", "gpu-agent-judge")}
+        for name, pid in {"gpu-agentd": s.agentd.pid, **pids}.items():
             facts = status(pid)
-            assert int(facts["CapEff"], 16) == 0 and int(facts["CapPrm"], 16) != 0, facts["CapEff"]
-            assert facts["NoNewPrivs"] == "1" and facts["Seccomp"] == "2", facts
+            permitted = int(facts["CapPrm"], 16)
+            assert int(facts["CapEff"], 16) == 0 and permitted != 0, (name, facts)
+            assert facts["NoNewPrivs"] == "1" and facts["Seccomp"] == "2", (name, facts)
+            assert permitted >> SYS_PTRACE & 1 == (name != "gpu-agentd"), (name, facts)
 
 
 # -- files ------------------------------------------------------------------------------------------
