@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Variables of CUDA code, by the product and by cuda-gdb 12.4, out of the same core files.
+"""Variables of CUDA code, by the product and by cuda-gdb 12.4 and 12.5, out of the same core files.
 
 Random kernels are compiled with nvcc -G and assembled with ptxas 12.4.  cuda_values.c plants cores: random registers and
 memory, an address for each lane, and for some a caller.  With GPU_AGENT_VALUES=N, N kernels instead of some, from the seed
@@ -23,6 +23,7 @@ from unittest import SkipTest
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
+import pytest
 from corereader import CoreRpc
 from cudagdb import Debugger
 from harness import BIN
@@ -284,15 +285,17 @@ def compare(gdb, directory, cubin_path, arch, seed, comparison):
         comparison.frame((arch, seed, where), types, frames[where], listed(answer))
 
 
-def test_variables_are_those_of_the_debugger():
-    toolkit, gdb, comparison = Toolkit(), Debugger("cuda-gdb"), Comparison()
+@pytest.mark.parametrize("debugger, count", (("cuda-gdb", COUNT), ("cuda-gdb-12.5", (COUNT + 2) // 3)),
+                         ids=("cuda-gdb", "cuda-gdb-12.5"))
+def test_variables_are_those_of_the_debugger(debugger, count):
+    toolkit, gdb, comparison = Toolkit(), Debugger(debugger), Comparison()
     with tempfile.TemporaryDirectory() as scratch:
-        for seed in range(FIRST, FIRST + COUNT):
+        for seed in range(FIRST, FIRST + count):
             arch = ("sm_90", "sm_80", "sm_75")[seed % 3]
             directory = pathlib.Path(scratch)
             compare(gdb, directory, toolkit.build(directory, seed, arch), arch, seed, comparison)
     print(f"    {dict(comparison.counts)}")
-    assert comparison.counts["ok"] > 100 * COUNT
+    assert comparison.counts["ok"] > 100 * count
     assert comparison.counts["not_saved"] and comparison.counts["unavailable"]
 
 
