@@ -242,8 +242,7 @@ def read_fault(b, path, kind, planted):
 
 
 def faulty_threads(doc):
-    items = doc.get("work_items") or doc.get("registers", {}).get("work_items", [])
-    return [i["in_group"] for i in items if "exception" in i]
+    return [lane["in_group"] for lane in doc["lanes"] if "exception" in lane]
 
 
 def fault_core_in_both(b):
