@@ -179,6 +179,13 @@ int privileges_become(uid_t uid, gid_t gid)
 	return none ? become(uid, gid, NULL, 0, none) : -errno;
 }
 
+int privileges_give_up(void)
+{
+	auto_call(free_cap) cap_t none = cap_init();
+
+	return !none || cap_set_proc(none) < 0 ? -errno : no_new_privileges();
+}
+
 int privileges_become_login(uid_t uid, gid_t gid, const gid_t *groups, size_t n_groups)
 {
 	auto_call(free_cap) cap_t none = cap_init();

@@ -42,6 +42,8 @@ void privileges_lower_again(const bool *raised);
 /** As kill(2), with the right to signal processes of other users. */
 int privileges_kill(pid_t pid, int sig);
 
+/** No capability any more, and no way back; the ids stay as they are.  @return 0, -errno. */
+int privileges_give_up(void);
 /**
  * Become @p uid for good: no supplementary groups, no capability, no way back.  A process that is
  * that user already and has no privileges keeps its groups, and loses only the right to gain

@@ -67,7 +67,7 @@ static int ask_parent(enum users_kind kind, const char *name, uint32_t *ret_id)
 	return a.status;
 }
 
-/* Also as root of a user namespace that has no such user, with all other bounds. */
+/* Also as root that has no such user in its namespace, or may not change ids, with all other bounds. */
 static int give_up_rights(void)
 {
 	const struct rlimit size = { PARSED_MAX, PARSED_MAX };
@@ -75,6 +75,8 @@ static int give_up_rights(void)
 
 	if (r == -EINVAL)
 		r = privileges_become(getuid(), getgid());
+	if (r == -EPERM)
+		r = privileges_give_up();
 	if (r == 0)
 		r = privileges_hide();
 	if (r == 0 && setrlimit(RLIMIT_FSIZE, &size) < 0)
