@@ -73,7 +73,7 @@ elif what in ("used", "nonsense"):
     # For a client whom nobody has let in.
     print("tried", file=report)
     for i in range(5000):
-        monitor.send(struct.pack("<IIQI28s", {USED}, 2, 99, 0, b"gpu.suspend" if what == "used" else b"gpu.suspend\\n"))
+        monitor.send(struct.pack("<IIQI28sQQ", {USED}, 2, 99, 0, b"gpu.suspend" if what == "used" else b"gpu.suspend\\n", 0, 0))
 elif what in ("flood", "left behind"):
     # Each message takes longer to read than to send, and there are many who send: another one is always there.
     worker, agent = os.getpid(), os.getppid()
