@@ -16,7 +16,7 @@ if __name__ == "__main__":
 
 import pytest
 from units import SERVICE, SOCKET, SOCKET_UNIT, ctl, main_pid, run, show, state, worker_pid
-from vmlib import OTHER, USER, Target, children, status, stop, wait_until
+from vmlib import OTHER, USER, Target, agent_children, status, stop, wait_until
 from harness import Rpc
 
 pytestmark = pytest.mark.usefixtures("open_kfd")
@@ -96,7 +96,7 @@ def test_connect_brokers_are_the_agents_alone():
 def test_sandbox_is_on():
     ctl("status")
     pid = main_pid()
-    front = next(p for p in children(pid) if process_status(p, "Name") == "gpu-agent-front")
+    front = next(p for p in agent_children(pid) if process_status(p, "Name") == "gpu-agent-front")
     assert process_status(pid, "NoNewPrivs") == "1" and process_status(pid, "Seccomp") == "2"
     # kill 5, setgid 6, setuid 7, dac_read_search 2, sys_ptrace 19
     assert int(process_status(pid, "CapBnd"), 16) == 0x800e4, process_status(pid, "CapBnd")
