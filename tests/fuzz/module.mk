@@ -9,6 +9,8 @@ endef
 
 $(eval $(call fuzz_target,config,rules agentd,-linih))
 fuzz_config_deps := $(protocol_gen)
+$(eval $(call fuzz_target,config_parsed,rules agentd,-linih))
+fuzz_config_parsed_deps := $(protocol_gen)
 $(eval $(call fuzz_target,proc_status,agentd,-lcap))
 $(eval $(call fuzz_target,cgroup,agentd))
 $(eval $(call fuzz_target,ipc,agentd))

@@ -8,6 +8,7 @@
 #include "agentd/rules/config/keys.h"
 #include "base/cleanup.h"
 #include "base/out.h"
+#include "base/reader.h"
 #include "base/str.h"
 
 struct file_head {
@@ -15,34 +16,6 @@ struct file_head {
 	uint32_t trusted;
 	uint32_t path_size, text_size; /* Of what follows; the path with its NUL. */
 };
-
-/* What has not been read yet. */
-struct reader {
-	const char *p;
-	size_t left;
-};
-
-static bool take(struct reader *r, void *ret, size_t size)
-{
-	if (r->left < size)
-		return false;
-	memcpy(ret, r->p, size);
-	r->p += size;
-	r->left -= size;
-	return true;
-}
-
-/* @return a text that ends before the end, or NULL. */
-static const char *take_text(struct reader *r)
-{
-	const char *text = r->p, *end = memchr(r->p, '\0', r->left);
-
-	if (!end)
-		return NULL;
-	r->left -= (size_t)(end + 1 - text);
-	r->p = end + 1;
-	return text;
-}
 
 /* ------------------------------------------------------------------ the question ------------- */
 
@@ -72,25 +45,30 @@ void parsed_ask(struct out *o, const struct config *c, const struct config_readi
 static int take_file(struct reader *r, struct config_file *ret)
 {
 	struct file_head head;
+	const char *path, *text;
 
-	if (!take(r, &head, sizeof(head)) || !head.path_size || head.path_size > r->left ||
-	    head.text_size > r->left - head.path_size)
+	reader_copy(r, &head, sizeof(head));
+	path = reader_bytes(r, head.path_size);
+	text = reader_bytes(r, head.text_size);
+	if (reader_is_bad(r) || !head.path_size || path[head.path_size - 1])
 		return -EBADMSG;
 	*ret = (struct config_file){ .path = malloc(head.path_size), .text = malloc((size_t)head.text_size + 1),
 				     .size = head.text_size, .status = head.status, .trusted = head.trusted };
 	if (!ret->path || !ret->text)
 		return -ENOMEM;
-	take(r, ret->path, head.path_size);
-	take(r, ret->text, head.text_size);
-	return ret->path[head.path_size - 1] ? -EBADMSG : 0;
+	memcpy(ret->path, path, head.path_size);
+	memcpy(ret->text, text, head.text_size);
+	return 0;
 }
 
 int parsed_read_question(const char *data, size_t size, struct parsed_question *ret, struct config_files *ret_files)
 {
-	struct reader r = { data, size };
+	struct reader r;
 	int e = 0;
 
-	if (!take(&r, ret, sizeof(*ret)) || ret->layout != PARSED_LAYOUT || ret->n_files > size)
+	reader_init(&r, data, size);
+	reader_copy(&r, ret, sizeof(*ret));
+	if (reader_is_bad(&r) || ret->layout != PARSED_LAYOUT || ret->n_files > size)
 		return -EBADMSG;
 	ret_files->list = calloc((size_t)ret->n_files + 1, sizeof(*ret_files->list));
 	if (!ret_files->list)
@@ -127,19 +105,22 @@ static bool is_config(const struct config *c)
 static int take_rules(struct reader *r, uint32_t n, struct rules *rules)
 {
 	struct rule *list;
+	const char *all;
 
 	if (!n)
 		return 0;
 	if (!rules || n > RULES_MAX)
 		return -EBADMSG;
+	all = reader_bytes(r, n * sizeof(*list));
+	for (uint32_t i = 0; all && i < n; i++)
+		if (!rules_is_sound(all + i * sizeof(*list)))
+			return -EBADMSG;
+	if (!all)
+		return -EBADMSG;
 	list = calloc(n, sizeof(*list));
 	if (!list)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < n; i++)
-		if (r->left < sizeof(*list) || !rules_is_sound(r->p) || !take(r, &list[i], sizeof(*list))) {
-			free(list);
-			return -EBADMSG;
-		}
+	memcpy(list, all, n * sizeof(*list));
 	rules_deinit(rules);
 	*rules = (struct rules){ .list = list, .n = n };
 	return 0;
@@ -153,21 +134,23 @@ static int take_settings(struct reader *r, uint32_t n, struct config_dump *dump)
 		const char *text[4];
 
 		for (size_t i = 0; i < ARRAY_SIZE(text); i++)
-			if (!(text[i] = take_text(r)))
+			if (!(text[i] = reader_string(r)))
 				return -EBADMSG;
 		config_dump_note(dump, text[0], text[1], text[2], text[3]);
 	}
-	return r->left ? -EBADMSG : 0;
+	return reader_left(r) ? -EBADMSG : 0;
 }
 
 int parsed_read_answer(const char *data, size_t size, struct config *c, struct rules *rules, struct config_dump *dump,
 		       char *error, size_t error_size)
 {
-	struct reader r = { data, size };
 	static struct parsed_answer a;
+	struct reader r;
 	int e;
 
-	if (!take(&r, &a, sizeof(a)) || a.layout != PARSED_LAYOUT || a.status > 0 || a.status < -4095 ||
+	reader_init(&r, data, size);
+	reader_copy(&r, &a, sizeof(a));
+	if (reader_is_bad(&r) || a.layout != PARSED_LAYOUT || a.status > 0 || a.status < -4095 ||
 	    !memchr(a.error, '\0', sizeof(a.error)) || !is_config(&a.config))
 		return -EBADMSG;
 	e = take_rules(&r, a.n_rules, rules);

@@ -41,7 +41,8 @@ struct parsed_answer {
 void parsed_ask(struct out *o, const struct config *c, const struct config_reading *how, const struct config_files *f);
 /**
  * Read the question.
- * @param ret_how  Without rules and dump; `has_rules` and `has_dump` of the question say whether they are wanted.
+ * @param ret        `has_rules` and `has_dump` say whether these are wanted.
+ * @param ret_files  Freed by the caller, also after a failure.
  * @return 0, -EBADMSG, -ENOMEM.
  */
 int parsed_read_question(const char *data, size_t size, struct parsed_question *ret, struct config_files *ret_files);
