@@ -15,7 +15,6 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "agentd/child.h"
@@ -39,9 +38,6 @@
 #define FDS_WANTED 8192
 /* A rules process that has closed its socket has ended by then. */
 #define RULES_END_MS 2000
-/* The kernel may have no memory for a moment: so often, and this long, the loop tries again. */
-#define POLL_FAILURES_MAX 100
-#define POLL_PAUSE_MS	  50
 
 /* ------------------------------------------------------------------ beginning ---------------- */
 
@@ -283,17 +279,11 @@ static int poll_timeout(struct manager *s)
 /* Sessions do not end because poll() failed once.  @param n  How often it has, one time after the other. */
 static void poll_failed(struct manager *s, int error, unsigned n)
 {
-	const struct timespec pause = { 0, POLL_PAUSE_MS * 1000000L };
-
-	if (error == EINTR)
-		return;
-	if (n == 1)
+	if (n == 1 && error != EINTR)
 		log_warning("poll: %s", strerror(error));
-	if (n < POLL_FAILURES_MAX) {
-		nanosleep(&pause, NULL);
+	if (fd_poll_again(error, n))
 		return;
-	}
-	log_error("poll: %s, for %u ms: stopping", strerror(error), n * POLL_PAUSE_MS);
+	log_error("poll: %s, for %d ms: stopping", strerror(error), FD_POLL_MS_MAX);
 	manager_fail(s);
 }
 

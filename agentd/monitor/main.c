@@ -14,7 +14,6 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "agentd/child.h"
@@ -27,9 +26,8 @@
 #include "base/log.h"
 
 #define POLL_MAX 1100
-/* The kernel may have no memory for a moment: so often, and this long, the loop tries again. */
-#define POLL_FAILURES_MAX 100
-#define POLL_PAUSE_MS	  50
+/* The manager has it before it starts this process. */
+#define CONFIG_MS 10000
 
 /* ------------------------------------------------------------------ the loop ----------------- */
 
@@ -106,17 +104,11 @@ static int poll_timeout(struct monitor *s)
 /* Sessions do not end because poll() failed once.  @param n  How often it has, one time after the other. */
 static void poll_failed(struct monitor *s, int error, unsigned n)
 {
-	const struct timespec pause = { 0, POLL_PAUSE_MS * 1000000L };
-
-	if (error == EINTR)
-		return;
-	if (n == 1)
+	if (n == 1 && error != EINTR)
 		log_warning("poll: %s", strerror(error));
-	if (n < POLL_FAILURES_MAX) {
-		nanosleep(&pause, NULL);
+	if (fd_poll_again(error, n))
 		return;
-	}
-	log_error("poll: %s, for %u ms: stopping", strerror(error), n * POLL_PAUSE_MS);
+	log_error("poll: %s, for %d ms: stopping", strerror(error), FD_POLL_MS_MAX);
 	monitor_stop(s);
 }
 
@@ -195,11 +187,16 @@ static int open_signals(struct monitor *s)
 /* The manager's first message, without which there is nothing to do. */
 static int await_config(struct monitor *s)
 {
+	const uint64_t until = clock_deadline_ms(CONFIG_MS);
 	struct pollfd p = { .fd = s->manager.fd, .events = POLLIN };
-	int r = -EAGAIN;
+	int r = -EAGAIN, left;
 
-	while (r == -EAGAIN)
-		r = poll(&p, 1, -1) < 0 && errno != EINTR ? -errno : requests_read_manager(s);
+	while (r == -EAGAIN) {
+		left = clock_left_ms(until);
+		if (!left)
+			return -ETIMEDOUT;
+		r = poll(&p, 1, left) < 0 && errno != EINTR ? -errno : requests_read_manager(s);
+	}
 	return r;
 }
 

@@ -13,6 +13,8 @@
 
 /* Workers detach within this time of a SIGTERM, or the kernel does it for them. */
 #define STOP_WORKERS_MS 5000
+/* As long as the recovery process gives them when this one has died: with the manager the whole agent has. */
+#define STOP_ALONE_MS 800
 /* What is killed is gone by then, unless the kernel cannot end it: that one is not waited for. */
 #define STOP_KILLED_MS 1000
 /* More than a rescue may take. */
@@ -67,6 +69,7 @@ void monitor_manager_gone(struct monitor *s, int error)
 	if (!s->stop_at)
 		log_error("gpu-agentd is gone (%s): stopping", strerror(-error));
 	monitor_stop(s);
+	s->stop_at = clock_earlier(s->stop_at, clock_deadline_ms(STOP_ALONE_MS));
 }
 
 void monitor_tell_manager(struct monitor *s, uint32_t type, uint32_t number, const void *data, size_t size, int fd)

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -23,6 +24,7 @@
 #define DRAIN_SIZE   ((size_t)16 * 1024)
 /* Bounds the loop; covers every buffer that an unprivileged sender may have. */
 #define DRAIN_ROUNDS 4096
+#define POLL_PAUSE_MS 50
 
 int fd_reserve_stdio(void)
 {
@@ -58,6 +60,18 @@ int fd_set_nonblock(int fd, bool on)
 int fd_set_cloexec(int fd, bool on)
 {
 	return set_flag(fd, F_GETFD, F_SETFD, FD_CLOEXEC, on);
+}
+
+bool fd_poll_again(int error, unsigned n)
+{
+	const struct timespec pause = { 0, POLL_PAUSE_MS * 1000000L };
+
+	if (error == EINTR)
+		return true;
+	if (n >= FD_POLL_MS_MAX / POLL_PAUSE_MS)
+		return false;
+	nanosleep(&pause, NULL);
+	return true;
 }
 
 int fd_socketpair(int flags, int ret_fds[2])

@@ -27,6 +27,15 @@ int fd_set_nonblock(int fd, bool on);
 /** Set or clear FD_CLOEXEC. */
 int fd_set_cloexec(int fd, bool on);
 
+/** So long poll() may fail, one time after the other. */
+#define FD_POLL_MS_MAX 5000
+/**
+ * A loop goes on though poll() has failed, for which the kernel may have had no memory at that moment.  Waits a little.
+ * @param n  How often it has failed, one time after the other.
+ * @return false: for so long that it is to be given up.
+ */
+bool fd_poll_again(int error, unsigned n);
+
 /** Make a close-on-exec pair of SOCK_SEQPACKET sockets; @p flags may add SOCK_NONBLOCK. */
 int fd_socketpair(int flags, int ret_fds[2]);
 

@@ -261,6 +261,18 @@ def test_stuck_worker_ends_without_the_monitor():
         assert_moving(s)
 
 
+def test_a_worker_that_stands_still_ends_soon_without_the_manager():
+    """The monitor is there to kill it, and gives it no more time than the recovery process would."""
+    with Scene(gpus="gfx942") as s:
+        suspended(s)
+        worker, = s.worker_pids()
+        os.kill(worker, signal.SIGSTOP)
+        wait_until(lambda: status(worker)["State"][0] == "T", "it stands still")
+        os.kill(s.agentd.pid, signal.SIGKILL)
+        at_once(lambda: healthy(s), "target healthy")
+        assert_moving(s)
+
+
 def test_a_worker_that_hangs_in_its_last_undo_is_killed_in_time():
     """Nobody asks for anything any more: what ends it is the deadline of that undo."""
     with Scene(gpus="gfx942") as s:
