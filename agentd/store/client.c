@@ -129,7 +129,7 @@ static int find_own(struct service *s, const char *id, struct store_list *l,
 static void note_use(struct service *s, enum ipc_use use, enum rpc_method method, const char *record, uid_t owner)
 {
 	if (owner != s->client_uid)
-		uses_tell(&s->uses, use, rpc_methods[method].name, record, owner, clock_now_ns());
+		record_uses_tell(&s->uses, use, rpc_methods[method].name, record, owner, clock_now_ns());
 }
 
 /* An empty text means that nothing is known, which the protocol says by leaving it out. */
@@ -507,7 +507,7 @@ int client_run(struct service *s)
 	}
 	if (r != -EPIPE)
 		log_error("channel of the store: %s", strerror(-r));
-	uses_end(&s->uses);
+	record_uses_end(&s->uses);
 	close_body(s);
 	ipc_link_deinit(&s->link);
 	return r == -EPIPE ? 0 : 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/store/uses.h"
+#include "agentd/store/record_uses.h"
 
 #include <string.h>
 
@@ -15,24 +15,25 @@ static bool is_same(const struct ipc_record_used *a, const struct ipc_record_use
 	return a->kind == b->kind && a->uid == b->uid && !strcmp(a->method, b->method) && !strcmp(a->record, b->record);
 }
 
-static bool has_room(struct uses *u, uint64_t now)
+static bool has_room(struct record_uses *u, uint64_t now)
 {
 	if (now - u->since_ns >= SECOND_NS) {
 		u->since_ns = now;
 		u->n = 0;
 	}
-	if (u->n >= USES_PER_SECOND)
+	if (u->n >= RECORD_USES_PER_SECOND)
 		return false;
 	u->n++;
 	return true;
 }
 
-static bool send_used(const struct uses *u, const struct ipc_record_used *m)
+static bool send_used(const struct record_uses *u, const struct ipc_record_used *m)
 {
 	return fd_send(u->fd, m, sizeof(*m), NULL, 0) == (ssize_t)sizeof(*m);
 }
 
-void uses_tell(struct uses *u, enum ipc_use use, const char *method, const char *record, uid_t uid, uint64_t now)
+void record_uses_tell(struct record_uses *u, enum ipc_use use, const char *method, const char *record, uid_t uid,
+		      uint64_t now)
 {
 	struct ipc_record_used m = { .type = IPC_RECORD_USED, .kind = use, .uid = uid,
 				     .more = u->has_untold ? u->untold.more + 1 : 0 };
@@ -49,7 +50,7 @@ void uses_tell(struct uses *u, enum ipc_use use, const char *method, const char 
 	u->has_untold = false;
 }
 
-void uses_end(struct uses *u)
+void record_uses_end(struct record_uses *u)
 {
 	if (u->has_untold && !send_used(u, &u->untold))
 		log_warning("who has used %u records is not in the log: the monitor takes no more messages",

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef STORE_USES_H
-#define STORE_USES_H
+#ifndef STORE_RECORD_USES_H
+#define STORE_RECORD_USES_H
 
 /**
- * @file uses.h
+ * @file record_uses.h
  * What the monitor is told of a client that reads or changes records of others.
  *
- * Of each method and record one message in ten seconds, and no more than USES_PER_SECOND in all; the next
+ * Of each method and record one message in ten seconds, and no more than RECORD_USES_PER_SECOND in all; the next
  * message counts the others.
  */
 
@@ -16,9 +16,9 @@
 
 #include "agentd/ipc/monitor_worker.h"
 
-#define USES_PER_SECOND 20
+#define RECORD_USES_PER_SECOND 20
 
-struct uses {
+struct record_uses {
 	struct ipc_record_used last; /**< Told last, */
 	uint64_t last_ns;	     /**< at this time. */
 	struct ipc_record_used untold; /**< The last one that was only counted; `more`: how many before it, and */
@@ -34,8 +34,9 @@ struct uses {
  * @param uid     Whose it is; (uid_t)-1: there are several.
  * @param now     Monotonic ns.
  */
-void uses_tell(struct uses *u, enum ipc_use use, const char *method, const char *record, uid_t uid, uint64_t now);
+void record_uses_tell(struct record_uses *u, enum ipc_use use, const char *method, const char *record, uid_t uid,
+		      uint64_t now);
 /** The client has gone: tell what was only counted. */
-void uses_end(struct uses *u);
+void record_uses_end(struct record_uses *u);
 
-#endif /* STORE_USES_H */
+#endif /* STORE_RECORD_USES_H */

@@ -14,7 +14,7 @@
 #include <sys/types.h>
 
 #include "agentd/ipc/link.h"
-#include "agentd/store/uses.h"
+#include "agentd/store/record_uses.h"
 #include "store/store.h"
 
 /** The state of this process. */
@@ -31,7 +31,7 @@ struct service {
 	char body_id[STORE_ID_SIZE];
 	uid_t body_uid; /**< Whose record that is. */
 	bool body_zstd;
-	struct uses uses;
+	struct record_uses uses;
 };
 
 /** Serve a client until the channel closes or the monitor dies.  @return exit status. */
