@@ -20,7 +20,7 @@
 #include "base/out.h"
 
 /* The worker, and what it has of its target. */
-struct host {
+struct host_worker {
 	const struct worker_options *o;
 	struct access_target facts;
 	struct memory memory;
@@ -34,21 +34,21 @@ struct host {
 
 /* ------------------------------------------------------------------ opening ------------------ */
 
-static int gone(const struct host *h, struct agent_err *err)
+static int gone(const struct host_worker *h, struct agent_err *err)
 {
 	return agent_err_set(err, RPC_ERROR_NO_SUCH_PROCESS, ESRCH, "read stacks",
 			     "check the number: a thread id or a pid of another pid namespace does not count",
 			     "there is no process %d", (int)h->o->pid);
 }
 
-static int refuse(const struct host *h, int error, const char *op, const char *hint, struct agent_err *err)
+static int refuse(const struct host_worker *h, int error, const char *op, const char *hint, struct agent_err *err)
 {
 	return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, error, op, hint, "the kernel does not let process %d be read",
 			     (int)h->o->pid);
 }
 
 /* What needs rights, and nothing that the process itself has written. */
-static int open_files(struct host *h, struct agent_err *err)
+static int open_files(struct host_worker *h, struct agent_err *err)
 {
 	const pid_t pid = h->o->pid;
 	int r = tasks_open(&h->tasks, pid);
@@ -74,7 +74,7 @@ static int open_files(struct host *h, struct agent_err *err)
  * The judge's verdict is about what the process was.  Memory that was opened is that of the program of then: if
  * afterwards it is still the one that was judged, that memory is, too.
  */
-static int check_again(const struct host *h, struct agent_err *err)
+static int check_again(const struct host_worker *h, struct agent_err *err)
 {
 	const struct worker_options *o = h->o;
 	struct access_target now;
@@ -91,7 +91,7 @@ static int check_again(const struct host *h, struct agent_err *err)
 	return refuse(h, EPERM, "read stacks", "try again; an administrator may look at every process", err);
 }
 
-static int prepare(struct host *h, struct agent_err *err)
+static int prepare(struct host_worker *h, struct agent_err *err)
 {
 	int r = access_target_read(h->o->pid, &h->facts);
 
@@ -103,7 +103,7 @@ static int prepare(struct host *h, struct agent_err *err)
 
 /* ------------------------------------------------------------------ answering ---------------- */
 
-static int over(const struct host *h, struct agent_err *err)
+static int over(const struct host_worker *h, struct agent_err *err)
 {
 	if (!access_is_alive(IPC_FD_TARGET))
 		return gone(h, err);
@@ -112,7 +112,7 @@ static int over(const struct host *h, struct agent_err *err)
 }
 
 /* @return 0: it was read, as far as that is possible. */
-static int read_target(struct host *h, struct agent_err *err)
+static int read_target(struct host_worker *h, struct agent_err *err)
 {
 	struct reading *r = calloc(1, sizeof(*r));
 
@@ -130,7 +130,7 @@ static int do_stacks(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 		     const struct rpc_host_stacks_params *params, struct rpc_host_stacks_result *ret,
 		     struct agent_err *err)
 {
-	struct host *h = ctx;
+	struct host_worker *h = ctx;
 	const uint64_t begin = clock_now_ns();
 	int r;
 
@@ -155,7 +155,7 @@ static int do_stacks(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 
 static const struct rpc_inspect_handlers handlers = { .host_stacks = do_stacks };
 
-static int answer(struct host *h, struct ipc_link *link, const struct ipc_message *m)
+static int answer(struct host_worker *h, struct ipc_link *link, const struct ipc_message *m)
 {
 	struct ipc_head head = { .type = IPC_REPLY, .number = m->head.number, .id = m->head.id };
 	auto_rpc_arena struct rpc_arena arena;
@@ -175,7 +175,7 @@ static int answer(struct host *h, struct ipc_link *link, const struct ipc_messag
 }
 
 /* @return 1: the call was answered; 0: there was nothing to read; -errno: the channel is closed, or broken. */
-static int take_call(struct host *h, struct ipc_link *link)
+static int take_call(struct host_worker *h, struct ipc_link *link)
 {
 	struct ipc_message m;
 	int r = ipc_link_recv(link, &m);
@@ -188,7 +188,7 @@ static int take_call(struct host *h, struct ipc_link *link)
 }
 
 /* Until the answer is sent, the monitor dies, or the time is up.  @return exit status. */
-static int serve(struct host *h, struct ipc_link *link)
+static int serve(struct host_worker *h, struct ipc_link *link)
 {
 	bool is_answered = false;
 	int r = 0;
@@ -218,7 +218,7 @@ static int serve(struct host *h, struct ipc_link *link)
 
 /* ------------------------------------------------------------------ life --------------------- */
 
-static int give_up_rights(const struct host *h)
+static int give_up_rights(const struct host_worker *h)
 {
 	const struct worker_options *o = h->o;
 	int r;
@@ -231,7 +231,7 @@ static int give_up_rights(const struct host *h)
 	return r < 0 ? r : sandbox_host();
 }
 
-static void cleanup(struct host *h)
+static void cleanup(struct host_worker *h)
 {
 	if (h->reading) {
 		reading_deinit(h->reading);
@@ -245,7 +245,7 @@ static void cleanup(struct host *h)
 
 int host_run(const struct worker_options *o)
 {
-	struct host h = { .o = o, .memory = MEMORY_NULL, .tasks = { .fd = -1 }, .maps_fd = -1 };
+	struct host_worker h = { .o = o, .memory = MEMORY_NULL, .tasks = { .fd = -1 }, .maps_fd = -1 };
 	struct ipc_link link;
 	sigset_t none;
 	int r, status = 1;

@@ -8,6 +8,7 @@
 #include "agentd/worker/process/mappings.h"
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "base/vec.h"
 
 /* A program that maps without pause is read as it was. */
 #define REFRESH_MAX 64
@@ -26,44 +27,30 @@ static bool may_be_read(const struct mapping *m)
 
 static void add_file(struct memory_guard *g, uint64_t begin)
 {
-	uint64_t *grown;
-
 	if (g->n_files >= FILES_MAX)
 		return;
-	if ((g->n_files & (g->n_files - 1)) == 0) {
-		grown = realloc(g->files, (g->n_files ? 2 * g->n_files : 1) * sizeof(*grown));
-		if (!grown) {
-			g->error = -ENOMEM;
-			return;
-		}
-		g->files = grown;
-	}
-	g->files[g->n_files++] = begin;
+	g->error = vec_reserve(&g->files, g->n_files, 1, &g->files_capacity, sizeof(*g->files));
+	if (g->error == 0)
+		g->files[g->n_files++] = begin;
 }
 
 static void take(void *ctx, const struct mapping *m)
 {
 	struct memory_guard *g = ctx;
-	struct guard_range *grown;
 
 	if (g->error || !may_be_read(m))
 		return;
 	if (m->offset == 0 && m->path[0] == '/')
 		add_file(g, m->begin);
+	if (g->error)
+		return;
 	if (g->n && g->ranges[g->n - 1].end == m->begin) {
 		g->ranges[g->n - 1].end = m->end;
 		return;
 	}
-	if (g->n == g->capacity) {
-		grown = realloc(g->ranges, (g->capacity ? 2 * g->capacity : 256) * sizeof(*grown));
-		if (!grown) {
-			g->error = -ENOMEM;
-			return;
-		}
-		g->ranges = grown;
-		g->capacity = g->capacity ? 2 * g->capacity : 256;
-	}
-	g->ranges[g->n++] = (struct guard_range){ m->begin, m->end };
+	g->error = vec_reserve(&g->ranges, g->n, 1, &g->capacity, sizeof(*g->ranges));
+	if (g->error == 0)
+		g->ranges[g->n++] = (struct guard_range){ m->begin, m->end };
 }
 
 int memory_guard_refresh(struct memory_guard *g)

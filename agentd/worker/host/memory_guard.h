@@ -23,7 +23,7 @@ struct memory_guard {
 	} *ranges; /**< malloc'ed, ascending. */
 	size_t n, capacity;
 	uint64_t *files; /**< malloc'ed: where files are mapped from their first byte on. */
-	size_t n_files;
+	size_t n_files, files_capacity;
 	int error;
 };
 

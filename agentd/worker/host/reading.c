@@ -39,10 +39,15 @@ static bool rests(void *ctx, uint64_t tid)
 {
 	struct reading *r = ctx;
 	struct task *task = tasks_find(r->tasks, tid);
+	bool is_off;
 
+	/* When memory has not answered in time, somebody else reads what is known of the tasks. */
+	pthread_mutex_lock(&r->mutex);
 	if (task)
 		task_look(r->tasks, task);
-	return task && task->is_off;
+	is_off = task && task->is_off;
+	pthread_mutex_unlock(&r->mutex);
+	return is_off;
 }
 
 static bool rested(void *ctx, uint64_t tid)

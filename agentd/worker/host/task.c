@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "base/vec.h"
 
 #define LINE_MAX_ 512
 
@@ -131,18 +132,12 @@ static int by_tid(const void *a, const void *b)
 
 static int add(struct tasks *t, uint32_t tid)
 {
-	struct task *grown;
-
 	if (t->n >= TASKS_MAX) {
 		t->is_cut = true;
 		return 0;
 	}
-	if ((t->n & (t->n - 1)) == 0) {
-		grown = realloc(t->list, (t->n ? 2 * t->n : 1) * sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		t->list = grown;
-	}
+	if (vec_reserve(&t->list, t->n, 1, &t->capacity, sizeof(*t->list)) < 0)
+		return -ENOMEM;
 	t->list[t->n++] = (struct task){ .tid = tid, .ns_tid = tid };
 	return 0;
 }

@@ -27,7 +27,7 @@ struct task {
 struct tasks {
 	int fd; /**< /proc/PID/task, owned; -1: not open. */
 	struct task *list; /**< malloc'ed, by tid. */
-	size_t n;
+	size_t n, capacity;
 	bool is_cut; /**< There are more. */
 };
 

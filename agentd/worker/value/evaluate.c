@@ -282,7 +282,7 @@ int value_evaluate(struct value_frame *f, struct value_lanes *lanes, const struc
 }
 
 /* An expression in many lanes. */
-struct spread {
+struct lane_spread {
 	struct value_lanes *lanes;
 	const struct values_expression *parsed;
 	const char *text;
@@ -290,7 +290,7 @@ struct spread {
 
 static int group_lane(void *context, uint32_t lane, struct value_groups *g)
 {
-	const struct spread *s = context;
+	const struct lane_spread *s = context;
 	struct value_reading reading = { 0 };
 	struct value_outcome o;
 	struct value_frame *f;
@@ -315,7 +315,7 @@ static int group_lane(void *context, uint32_t lane, struct value_groups *g)
 int value_evaluate_lanes(struct value_lanes *lanes, const struct values_expression *parsed, const char *text,
 			 struct rpc_lane_value **ret, size_t *ret_n)
 {
-	struct spread s = { lanes, parsed, text };
+	struct lane_spread s = { lanes, parsed, text };
 
 	return value_groups_read(lanes->reference->request, values_expression_format(parsed), group_lane, &s, ret,
 				 ret_n);
