@@ -6,23 +6,18 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/vec.h"
 
 #define PTHREAD_BYTES 1024
 
 static int add(struct hoststack_threads *t, const struct hoststack_thread *thread)
 {
-	struct hoststack_thread *grown;
-
 	if (t->n >= HOSTSTACK_THREADS_MAX) {
 		t->is_cut = true;
 		return -E2BIG;
 	}
-	if ((t->n & (t->n - 1)) == 0) {
-		grown = realloc(t->list, (t->n ? 2 * t->n : 1) * sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		t->list = grown;
-	}
+	if (vec_reserve(&t->list, t->n, 1, &t->capacity, sizeof(*t->list)) < 0)
+		return -ENOMEM;
 	t->list[t->n++] = *thread;
 	return 0;
 }

@@ -22,7 +22,7 @@ struct hoststack_thread {
 /** What was found. */
 struct hoststack_threads {
 	struct hoststack_thread *list; /**< malloc'ed. */
-	size_t n;
+	size_t n, capacity;
 	uint32_t interpreters;
 	bool is_cut; /**< There are more than the limits, or the list cannot be followed to its end. */
 	uint64_t holder; /**< Thread state that holds the (main) interpreter's lock; 0: nobody, or there is no lock. */

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 /* Low bits of a pointer to an object that say something about the reference (3.14 on). */
 #define TAG_MASK UINT64_C(7)
 /* Owners from here on are no frames of Python code (3.12 on). */
@@ -12,16 +14,8 @@
 
 static int add(struct hoststack_walk *w, const struct hoststack_frame *f)
 {
-	struct hoststack_frame *grown;
-	size_t capacity = w->capacity ? 2 * w->capacity : 64;
-
-	if (w->n == w->capacity) {
-		grown = realloc(w->frames, capacity * sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		w->frames = grown;
-		w->capacity = capacity;
-	}
+	if (vec_reserve(&w->frames, w->n, 1, &w->capacity, sizeof(*w->frames)) < 0)
+		return -ENOMEM;
 	w->frames[w->n++] = *f;
 	return 0;
 }
