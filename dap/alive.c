@@ -25,9 +25,7 @@ static bool is_reaction(const char *command, const char *context)
 {
 	static const char *const reactions[] = { "threads",	 "stackTrace",	"scopes",
 						 "variables",	 "source",	"disassemble",
-						 "exceptionInfo", "readMemory",
-						 "gpuAgent/groups", "gpuAgent/waves",
-						 "gpuAgent/lanes" };
+						 "exceptionInfo", "readMemory" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(reactions); i++)
 		if (!strcmp(command, reactions[i]))
