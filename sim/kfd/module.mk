@@ -16,4 +16,9 @@ fuzz_kfdsim_src := sim/kfd/server/fuzz_kfdsim.c $(kfdsim_core)
 fuzz_kfdsim_cflags := -Itests/lib
 fuzz_kfdsim_libs := fuzz base
 
+fuzzers += fuzz_sim_packet
+fuzz_sim_packet_src := $(addprefix sim/kfd/packet/,fuzz_sim_packet.c aql.c sdma.c copy_kernel.c)
+fuzz_sim_packet_cflags := -Itests/lib
+fuzz_sim_packet_libs := fuzz base
+
 -include tests/conformance/module.mk
