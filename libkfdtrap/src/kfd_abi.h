@@ -171,6 +171,13 @@ struct kfdabi_alloc_memory_args {
 	uint32_t flags;
 };
 
+/* What an object is made of; further bits say how it may be used. */
+#define KFDABI_ALLOC_VRAM	UINT32_C(0x1)
+#define KFDABI_ALLOC_GTT	UINT32_C(0x2)
+#define KFDABI_ALLOC_USERPTR	UINT32_C(0x4)
+#define KFDABI_ALLOC_DOORBELL	UINT32_C(0x8)
+#define KFDABI_ALLOC_MMIO_REMAP UINT32_C(0x10)
+
 struct kfdabi_free_memory_args {
 	uint64_t handle;
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The command table of the device: what each number does and which kernel has it. */
 #include "sim.h"
+#include "memory.h"
 
 #include <errno.h>
 #include <string.h>
@@ -41,17 +42,6 @@ static int set_xnack_mode(struct sim *s, struct sim_call *call, struct sim_proce
 	return 0;
 }
 
-static int available_memory(struct sim *s, struct sim_call *call, struct sim_process *p)
-{
-	struct kfdabi_available_memory_args *a = call->arg;
-	struct sim_device *d = sim_device_find(p, a->gpu_id);
-
-	if (!d)
-		return -EINVAL;
-	a->available = d->gpu->profile->vram_size;
-	return 0;
-}
-
 static int acquire_vm(struct sim *s, struct sim_call *call, struct sim_process *p)
 {
 	struct kfdabi_acquire_vm_args *a = call->arg;
@@ -73,12 +63,30 @@ static int set_memory_policy(struct sim *s, struct sim_call *call, struct sim_pr
 	return sim_device_find(p, a->gpu_id) ? 0 : -EINVAL;
 }
 
-/* The simulator has no GPU memory: whether the GPU exists is all that can be answered. */
-static int alloc_memory(struct sim *s, struct sim_call *call, struct sim_process *p)
+static int set_scratch(struct sim *s, struct sim_call *call, struct sim_process *p)
 {
-	struct kfdabi_alloc_memory_args *a = call->arg;
+	struct kfdabi_set_scratch_args *a = call->arg;
 
-	return sim_device_find(p, a->gpu_id) ? -ENOMEM : -EINVAL;
+	return sim_device_find(p, a->gpu_id) ? 0 : -EINVAL;
+}
+
+/* Tables that only older generations have; the driver cuts what it copies to its own sizes. */
+static int get_tile_config(struct sim *s, struct sim_call *call, struct sim_process *p)
+{
+	static const uint32_t none[32];
+	struct kfdabi_get_tile_config_args *a = call->arg;
+
+	if (!sim_device_find(p, a->gpu_id))
+		return -EINVAL;
+	a->num_tile_configs = a->num_tile_configs < 32 ? a->num_tile_configs : 32;
+	a->num_macro_tile_configs = a->num_macro_tile_configs < 16 ? a->num_macro_tile_configs : 16;
+	a->gb_addr_config = a->num_banks = a->num_ranks = 0;
+	if (s->os->mem_write(call->tid, a->tile_config_ptr, none,
+			     a->num_tile_configs * sizeof(none[0])) ||
+	    s->os->mem_write(call->tid, a->macro_tile_config_ptr, none,
+			     a->num_macro_tile_configs * sizeof(none[0])))
+		return -EFAULT;
+	return 0;
 }
 
 static int smi_events(struct sim *s, struct sim_call *call, struct sim_process *p)
@@ -148,16 +156,16 @@ static const struct command {
 	[KFDABI_NR_DBG_UNREGISTER] = { SIZE(dbg_register_args), 0, NULL, refuse_deprecated },
 	[KFDABI_NR_DBG_ADDRESS_WATCH] = { SIZE(dbg_buffer_args), 0, NULL, refuse_deprecated },
 	[KFDABI_NR_DBG_WAVE_CONTROL] = { SIZE(dbg_buffer_args), 0, NULL, refuse_deprecated },
-	[KFDABI_NR_SET_SCRATCH_BACKING_VA] = { SIZE(set_scratch_args), 0, NULL, refuse_invalid },
-	[KFDABI_NR_GET_TILE_CONFIG] = { SIZE(get_tile_config_args), 0, NULL, refuse_invalid },
+	[KFDABI_NR_SET_SCRATCH_BACKING_VA] = { SIZE(set_scratch_args), 0, NULL, set_scratch },
+	[KFDABI_NR_GET_TILE_CONFIG] = { SIZE(get_tile_config_args), 0, NULL, get_tile_config },
 	[KFDABI_NR_SET_TRAP_HANDLER] = { SIZE(set_trap_handler_args), 0, NULL, set_trap_handler },
 	[KFDABI_NR_GET_PROCESS_APERTURES_NEW] = { SIZE(get_process_apertures_new_args), 0, NULL,
 						  sim_apertures_new },
 	[KFDABI_NR_ACQUIRE_VM] = { SIZE(acquire_vm_args), 0, NULL, acquire_vm },
-	[KFDABI_NR_ALLOC_MEMORY_OF_GPU] = { SIZE(alloc_memory_args), 0, NULL, alloc_memory },
-	[KFDABI_NR_FREE_MEMORY_OF_GPU] = { SIZE(free_memory_args), 0, NULL, refuse_invalid },
-	[KFDABI_NR_MAP_MEMORY_TO_GPU] = { SIZE(map_memory_args), 0, NULL, refuse_invalid },
-	[KFDABI_NR_UNMAP_MEMORY_FROM_GPU] = { SIZE(map_memory_args), 0, NULL, refuse_invalid },
+	[KFDABI_NR_ALLOC_MEMORY_OF_GPU] = { SIZE(alloc_memory_args), 0, NULL, sim_memory_alloc },
+	[KFDABI_NR_FREE_MEMORY_OF_GPU] = { SIZE(free_memory_args), 0, NULL, sim_memory_free },
+	[KFDABI_NR_MAP_MEMORY_TO_GPU] = { SIZE(map_memory_args), 0, NULL, sim_memory_map },
+	[KFDABI_NR_UNMAP_MEMORY_FROM_GPU] = { SIZE(map_memory_args), 0, NULL, sim_memory_unmap },
 	[KFDABI_NR_SET_CU_MASK] = { SIZE(set_cu_mask_args), 0, "cu-mask", sim_queue_set_cu_mask },
 	[KFDABI_NR_GET_QUEUE_WAVE_STATE] = { SIZE(get_queue_wave_state_args), 0, NULL,
 					     sim_queue_wave_state },
@@ -168,7 +176,7 @@ static const struct command {
 	[KFDABI_NR_SVM] = { SIZE(svm_args), 0, NULL, refuse_invalid },
 	[KFDABI_NR_SET_XNACK_MODE] = { SIZE(set_xnack_mode_args), 0, NULL, set_xnack_mode },
 	[KFDABI_NR_CRIU_OP] = { SIZE(criu_args), 0, NULL, criu_op },
-	[KFDABI_NR_AVAILABLE_MEMORY] = { SIZE(available_memory_args), 0, NULL, available_memory },
+	[KFDABI_NR_AVAILABLE_MEMORY] = { SIZE(available_memory_args), 0, NULL, sim_memory_available },
 	[KFDABI_NR_EXPORT_DMABUF] = { 16, 12, NULL, refuse_invalid },
 	[KFDABI_NR_RUNTIME_ENABLE] = { SIZE(runtime_enable_args), 13, "runtime",
 				       sim_runtime_enable },

@@ -58,6 +58,14 @@ struct sim_os {
 	void (*notify)(int fd, int writer);
 	/** Whether a fatal signal is pending for this thread. */
 	bool (*is_dying)(int tid);
+	/**
+	 * The store of all memory of GPUs: a sparse file that processes map.  Bytes that were never
+	 * written, or were given back, are zero and take no room.
+	 */
+	int (*store_read)(uint64_t offset, void *buf, size_t size);
+	int (*store_write)(uint64_t offset, const void *buf, size_t size);
+	void (*store_free)(uint64_t offset, uint64_t size);
+	uint64_t (*store_used)(void); /**< Bytes of it that take room. */
 };
 
 /** The machine that the simulator runs on. */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Queues: creation, destruction, suspension, and the pretence of work. */
 #include "sim.h"
+#include "memory.h"
 #include "waves.h"
+#include "work.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -82,8 +84,7 @@ int sim_queue_create(struct sim *s, struct sim_call *call, struct sim_process *p
 	q->latched = KFDABI_EC_MASK(KFDABI_EC_QUEUE_NEW);
 	TAILQ_INSERT_TAIL(&p->queues, q, link);
 	a->queue_id = q->id;
-	/* The layout of the driver's mmap offsets; nothing is mapped there. */
-	a->doorbell_offset = (UINT64_C(1) << 62) | ((uint64_t)d->gpu->gpu_id << 46) | q->id * 8u;
+	a->doorbell_offset = sim_memory_doorbells(p, d->gpu) + q->id * 8u;
 	sim_raise(s, p, q, NULL, KFDABI_EC_MASK(KFDABI_EC_QUEUE_NEW), true);
 	return 0;
 }
@@ -447,6 +448,18 @@ static void queue_progress(struct sim *s, struct sim_process *p, struct sim_queu
 		q->packets++;
 }
 
+static void queue_work(struct sim *s, struct sim_process *p, struct sim_queue *q)
+{
+	if (!p->has_memory) {
+		if (!sim_waves_hold_packet(q))
+			queue_progress(s, p, q);
+	} else if (sim_queue_is_compute(q)) {
+		sim_work_compute(s, p, q);
+	} else {
+		sim_work_copies(s, p, q);
+	}
+}
+
 void sim_queues_progress(struct sim *s)
 {
 	struct sim_process *p;
@@ -460,7 +473,7 @@ void sim_queues_progress(struct sim *s)
 		if (p->gone || TAILQ_EMPTY(&p->queues) || !s->os->holds(&p->hold))
 			continue;
 		TAILQ_FOREACH(q, &p->queues, link)
-			if (sim_queue_is_running(q) && !sim_waves_hold_packet(q))
-				queue_progress(s, p, q);
+			if (sim_queue_is_running(q))
+				queue_work(s, p, q);
 	}
 }

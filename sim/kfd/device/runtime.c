@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The application's side: the handshake of the runtime with a debugger, events, apertures. */
 #include "sim.h"
+#include "memory.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -71,6 +72,9 @@ int sim_runtime_enable(struct sim *s, struct sim_call *call, struct sim_process 
 
 /* ---- events ---- */
 
+/* Where a process would map the page of signals, as the driver tells (KFD_MMAP_TYPE_EVENTS). */
+#define EVENT_PAGE_OFFSET (UINT64_C(2) << 62)
+
 struct sim_event *sim_event_find(struct sim_process *p, uint32_t id)
 {
 	struct sim_event *e;
@@ -91,11 +95,31 @@ void sim_events_free(struct sim_process *p)
 	}
 }
 
+/*
+ * The page of signals, which the application has allocated.  Its handle stands where the driver
+ * later tells the offset of that page.
+ */
+static int set_event_page(struct sim_process *p, uint64_t handle)
+{
+	const struct sim_memory *m;
+
+	if (p->event_page)
+		return -EINVAL;
+	m = sim_memory_find(p, handle);
+	if (!m || m->size < KFDABI_SIGNAL_EVENT_LIMIT * 8u)
+		return -EINVAL;
+	p->event_page = handle;
+	return 0;
+}
+
 int sim_event_create(struct sim *s, struct sim_call *call, struct sim_process *p)
 {
 	struct kfdabi_create_event_args *a = call->arg;
 	struct sim_event *e;
+	int r = a->event_page_offset ? set_event_page(p, a->event_page_offset) : 0;
 
+	if (r)
+		return r;
 	if (a->event_type > KFDABI_EVENT_MEMORY)
 		return -EINVAL;
 	/* Ids are never used again here. */
@@ -112,6 +136,9 @@ int sim_event_create(struct sim *s, struct sim_call *call, struct sim_process *p
 	a->event_id = e->id;
 	a->event_trigger_data = e->id;
 	a->event_slot_index = e->id;
+	/* The runtime gives a signal a mailbox only if this is not zero. */
+	if (e->type == KFDABI_EVENT_SIGNAL)
+		a->event_page_offset = EVENT_PAGE_OFFSET;
 	return 0;
 }
 

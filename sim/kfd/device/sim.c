@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The life of the simulated driver: GPUs, processes, files, and what time brings. */
 #include "sim.h"
+#include "memory.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -85,6 +86,7 @@ static struct sim_process *process_new(struct sim *s, int tgid, uint32_t context
 	p->next_event = 1;
 	TAILQ_INIT(&p->queues);
 	TAILQ_INIT(&p->events);
+	TAILQ_INIT(&p->memory);
 	p->n_devices = s->n_gpus;
 	for (size_t i = 0; i < s->n_gpus; i++)
 		p->devices[i].gpu = &s->gpus[i];
@@ -172,6 +174,7 @@ static void process_end(struct sim *s, struct sim_process *p)
 	p->dbg_fd = -1;
 	sim_queues_free(s, p);
 	sim_events_free(p);
+	sim_memory_end(s, p);
 	if (s->on_process)
 		s->on_process(s->on_process_data, p, false);
 	s->os->release(&p->hold);

@@ -31,6 +31,7 @@ struct sim;
 struct sim_process;
 struct sim_queue;
 struct sim_waves;
+struct sim_memory;
 
 /** One watch point of a GPU. */
 struct sim_watch {
@@ -60,6 +61,7 @@ struct sim_device {
 	uint32_t override, launch_mode;
 	bool evicted; /**< Queues taken off the hardware by an unhandled fault. */
 	bool gws;
+	bool holds_dispatches; /**< Kernels do not end; see work.h. */
 };
 
 /** One queue of a process. */
@@ -72,6 +74,8 @@ struct sim_queue {
 	bool suspended, destroying, has_cu_mask;
 	uint32_t fail_suspend, fail_resume; /**< MES removals or additions still to fail. */
 	uint64_t suspended_ns, since_ns;    /**< Of suspensions that are over; begin of the one that is not. */
+	bool held;			    /**< Its oldest packet is a dispatch that does not end. */
+	bool broken;			    /**< Stopped for good by a packet. */
 	uint64_t packets;		    /**< Packets processed since creation. */
 	struct sim_waves *waves;	    /**< Planted waves, see waves.h; or NULL. */
 };
@@ -98,6 +102,10 @@ struct sim_process {
 	TAILQ_HEAD(, sim_queue) queues;
 	TAILQ_HEAD(, sim_event) events;
 	uint32_t next_event;
+	uint64_t event_page; /**< Handle of the memory where signals are; 0: none yet. */
+	TAILQ_HEAD(, sim_memory) memory;
+	uint32_t next_handle;
+	bool has_memory; /**< It has made memory objects: its packets are read. */
 
 	bool debugged;
 	struct sim_process *debugger; /**< The process recorded; another one may have enabled. */
@@ -171,6 +179,8 @@ struct sim {
 	bool memory_info_fixed; /**< Hand out 32 bytes of fault data; real kernels give 0. */
 	bool allow_never;	/**< Codes may be raised that no kernel raises. */
 	bool no_hws;
+	bool has_store;	     /**< Processes can map memory of GPUs, see os.h. */
+	uint64_t store_next; /**< Where the next memory object is put. */
 	size_t n_gpus;
 	struct sim_gpu gpus[SIM_GPUS_MAX];
 	TAILQ_HEAD(, sim_process) processes;

@@ -19,7 +19,15 @@ enum type {
 	T_NODES,
 	T_NODE,
 	T_NODE_FILE, /* b: index into node_files. */
-	T_EMPTY_DIR, /* b: index into node_dirs. */
+	T_CACHES,
+	T_CACHE,	    /* b: index into the GPU's caches. */
+	T_CACHE_PROPERTIES, /* Likewise. */
+	T_IO_LINKS,
+	T_IO_LINK,	      /* b: the node at the other end. */
+	T_IO_LINK_PROPERTIES, /* Likewise. */
+	T_P2P_LINKS,
+	T_P2P_LINK,	       /* b: the node at the other end. */
+	T_P2P_LINK_PROPERTIES, /* Likewise. */
 	T_BANKS,
 	T_BANK,
 	T_BANK_PROPERTIES,
@@ -31,6 +39,8 @@ enum type {
 	T_QUEUES,
 	T_QUEUE,      /* b: queue id. */
 	T_QUEUE_FILE, /* b: queue id * 4 + index into queue_files. */
+	T_DRI,
+	T_RENDER, /* a: position of the GPU. */
 };
 
 #define INO(type, a, b)                                                                            \
@@ -39,8 +49,14 @@ enum type {
 #define INO_A(ino)    ((uint32_t)((ino) >> 16))
 #define INO_B(ino)    ((uint32_t)((ino) & 0xffff))
 
+#define GPU_CACHES 3u
+/* Bits and numbers of the kernel's kfd_crat.h. */
+#define CACHE_DATA	  0x1u
+#define CACHE_INSTRUCTION 0x2u
+#define CACHE_SIMD	  0x8u
+#define LINK_PCIE	  2u
+
 static const char *const node_files[] = { "gpu_id", "name", "properties" };
-static const char *const node_dirs[] = { "caches", "io_links", "p2p_links" };
 static const char *const queue_files[] = { "gpuid", "size", "type" };
 
 enum tree_kind tree_kind_of(struct sim *s, uint64_t ino)
@@ -56,11 +72,19 @@ enum tree_kind tree_kind_of(struct sim *s, uint64_t ino)
 	case T_TOPOLOGY:
 	case T_NODES:
 	case T_NODE:
-	case T_EMPTY_DIR:
+	case T_CACHES:
+	case T_CACHE:
+	case T_IO_LINKS:
+	case T_IO_LINK:
+	case T_P2P_LINKS:
+	case T_P2P_LINK:
 	case T_BANKS:
 	case T_BANK:
 	case T_PROC:
+	case T_DRI:
 		return TREE_DIR;
+	case T_RENDER:
+		return INO_A(ino) < s->n_gpus ? TREE_RENDER : TREE_NONE;
 	case T_PID:
 	case T_QUEUES:
 	case T_QUEUE:
@@ -96,9 +120,39 @@ static void list_node(const struct listing *l, uint32_t node)
 {
 	for (uint32_t i = 0; i < 3; i++)
 		entry(l, node_files[i], INO(T_NODE_FILE, node, i));
-	for (uint32_t i = 0; i < 3; i++)
-		entry(l, node_dirs[i], INO(T_EMPTY_DIR, node, i));
+	entry(l, "caches", INO(T_CACHES, node, 0));
+	entry(l, "io_links", INO(T_IO_LINKS, node, 0));
+	entry(l, "p2p_links", INO(T_P2P_LINKS, node, 0));
 	entry(l, "mem_banks", INO(T_BANKS, node, 0));
+}
+
+/* The GPU of a node; NULL for the host and what is no node. */
+static struct sim_gpu *gpu_of(struct sim *s, uint32_t node)
+{
+	return node && node <= s->n_gpus ? &s->gpus[node - 1] : NULL;
+}
+
+/*
+ * A GPU is linked to the host, and over the host to each other GPU; the host is linked to all of
+ * them.
+ */
+static uint32_t n_io_links(const struct sim *s, uint32_t node)
+{
+	return node ? 1 : (uint32_t)s->n_gpus;
+}
+
+static void list_links(struct sim *s, const struct listing *l, enum type type, uint32_t node)
+{
+	uint32_t n = 0;
+
+	if (type == T_IO_LINK) {
+		for (uint32_t i = 0; i < n_io_links(s, node); i++)
+			entry_number(l, "", i, INO(T_IO_LINK, node, node ? 0 : i + 1));
+		return;
+	}
+	for (uint32_t to = 1; node && to <= s->n_gpus; to++)
+		if (to != node)
+			entry_number(l, "", n++, INO(T_P2P_LINK, node, to));
 }
 
 static void list_processes(struct sim *s, const struct listing *l)
@@ -142,6 +196,7 @@ void tree_list(struct sim *s, uint64_t dir,
 		entry(&l, "control", INO(T_ROOT, 0, 3));
 		entry(&l, "topology", INO(T_TOPOLOGY, 0, 0));
 		entry(&l, "proc", INO(T_PROC, 0, 0));
+		entry(&l, "dri", INO(T_DRI, 0, 0));
 		break;
 	case T_TOPOLOGY:
 		entry(&l, "generation_id", INO(T_GENERATION, 0, 0));
@@ -154,6 +209,29 @@ void tree_list(struct sim *s, uint64_t dir,
 		break;
 	case T_NODE:
 		list_node(&l, a);
+		break;
+	case T_CACHES:
+		for (uint32_t i = 0; gpu_of(s, a) && i < GPU_CACHES; i++)
+			entry_number(&l, "", i, INO(T_CACHE, a, i));
+		break;
+	case T_CACHE:
+		entry(&l, "properties", INO(T_CACHE_PROPERTIES, a, b));
+		break;
+	case T_IO_LINKS:
+		list_links(s, &l, T_IO_LINK, a);
+		break;
+	case T_IO_LINK:
+		entry(&l, "properties", INO(T_IO_LINK_PROPERTIES, a, b));
+		break;
+	case T_P2P_LINKS:
+		list_links(s, &l, T_P2P_LINK, a);
+		break;
+	case T_P2P_LINK:
+		entry(&l, "properties", INO(T_P2P_LINK_PROPERTIES, a, b));
+		break;
+	case T_DRI:
+		for (uint32_t i = 0; i < s->n_gpus; i++)
+			entry_number(&l, "renderD", s->gpus[i].drm_minor, INO(T_RENDER, i, 0));
 		break;
 	case T_BANKS:
 		entry(&l, "0", INO(T_BANK, a, 0));
@@ -193,6 +271,11 @@ static void search_each(void *data, const char *name, uint64_t ino)
 		search->found = ino;
 }
 
+struct sim_gpu *tree_gpu(struct sim *s, uint64_t ino)
+{
+	return &s->gpus[INO_A(ino)];
+}
+
 uint64_t tree_lookup(struct sim *s, uint64_t parent, const char *name)
 {
 	struct search search = { name, 0 };
@@ -210,13 +293,13 @@ static void line(struct out *o, const char *name, uint64_t value)
 }
 
 /* The properties of node 0, which is the host. */
-static void render_cpu(struct out *o)
+static void render_cpu(const struct sim *s, struct out *o)
 {
 	line(o, "cpu_cores_count", (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
 	line(o, "simd_count", 0);
 	line(o, "mem_banks_count", 1);
 	line(o, "caches_count", 0);
-	line(o, "io_links_count", 0);
+	line(o, "io_links_count", n_io_links(s, 0));
 	line(o, "p2p_links_count", 0);
 	line(o, "cpu_core_id_base", 0);
 	line(o, "gfx_target_version", 0);
@@ -228,14 +311,14 @@ static void render_cpu(struct out *o)
 	line(o, "num_xcc", 0);
 }
 
-static void render_geometry(const struct gpu_profile *g, struct out *o)
+static void render_geometry(const struct sim *s, const struct gpu_profile *g, struct out *o)
 {
 	line(o, "cpu_cores_count", 0);
 	line(o, "simd_count", g->simd_count);
 	line(o, "mem_banks_count", 1);
-	line(o, "caches_count", 0);
-	line(o, "io_links_count", 0);
-	line(o, "p2p_links_count", 0);
+	line(o, "caches_count", GPU_CACHES);
+	line(o, "io_links_count", 1);
+	line(o, "p2p_links_count", s->n_gpus - 1);
 	line(o, "max_waves_per_simd", g->max_waves_per_simd);
 	line(o, "lds_size_in_kb", g->lds_kb);
 	line(o, "gds_size_in_kb", 0);
@@ -254,7 +337,7 @@ static void render_gpu(const struct sim *s, struct sim_gpu *gpu, struct out *o)
 {
 	const struct gpu_profile *g = gpu->profile;
 
-	render_geometry(g, o);
+	render_geometry(s, g, o);
 	line(o, "vendor_id", 0x1002);
 	line(o, "device_id", g->device_id);
 	line(o, "location_id", gpu->location_id);
@@ -285,7 +368,7 @@ static void render_gpu(const struct sim *s, struct sim_gpu *gpu, struct out *o)
 
 static void render_node_file(struct sim *s, uint32_t node, uint32_t file, struct out *o)
 {
-	struct sim_gpu *gpu = node && node <= s->n_gpus ? &s->gpus[node - 1] : NULL;
+	struct sim_gpu *gpu = gpu_of(s, node);
 
 	switch (file) {
 	case 0:
@@ -298,8 +381,50 @@ static void render_node_file(struct sim *s, uint32_t node, uint32_t file, struct
 		if (gpu)
 			render_gpu(s, gpu, o);
 		else
-			render_cpu(o);
+			render_cpu(s, o);
 	}
+}
+
+/* The caches of a GPU: of a compute unit, of all of them, behind them all. */
+static const struct {
+	uint32_t level, kib, type;
+} gpu_caches[GPU_CACHES] = {
+	{ 1, 16, CACHE_DATA | CACHE_SIMD },
+	{ 1, 64, CACHE_INSTRUCTION | CACHE_SIMD },
+	{ 2, 4096, CACHE_DATA | CACHE_SIMD },
+};
+
+static void render_cache(struct out *o, uint32_t cache)
+{
+	if (cache >= GPU_CACHES)
+		return;
+	line(o, "processor_id_low", 0);
+	line(o, "level", gpu_caches[cache].level);
+	line(o, "size", gpu_caches[cache].kib);
+	line(o, "cache_line_size", 64);
+	line(o, "cache_lines_per_tag", 1);
+	line(o, "association", 16);
+	line(o, "latency", 0);
+	line(o, "type", gpu_caches[cache].type);
+	out_str(o, "sibling_map 1,1,1,1\n");
+}
+
+static void render_link(struct out *o, uint32_t from, uint32_t to)
+{
+	line(o, "type", LINK_PCIE);
+	line(o, "version_major", 0);
+	line(o, "version_minor", 0);
+	line(o, "node_from", from);
+	line(o, "node_to", to);
+	/* The weight of one hop is 20. */
+	line(o, "weight", from && to ? 40 : 20);
+	line(o, "min_latency", 0);
+	line(o, "max_latency", 0);
+	line(o, "min_bandwidth", 0);
+	line(o, "max_bandwidth", 32000);
+	line(o, "recommended_transfer_size", 0);
+	line(o, "recommended_sdma_engine_id_mask", 0);
+	line(o, "flags", 1);
 }
 
 static void render_bank(const struct sim *s, uint32_t node, struct out *o)
@@ -353,6 +478,13 @@ void tree_render(struct sim *s, uint64_t ino, struct out *o)
 		break;
 	case T_NODE_FILE:
 		render_node_file(s, a, b, o);
+		break;
+	case T_CACHE_PROPERTIES:
+		render_cache(o, b);
+		break;
+	case T_IO_LINK_PROPERTIES:
+	case T_P2P_LINK_PROPERTIES:
+		render_link(o, a, b);
 		break;
 	case T_BANK_PROPERTIES:
 		render_bank(s, a, o);

@@ -18,6 +18,7 @@ enum tree_kind {
 	TREE_ROOT,
 	TREE_KFD,
 	TREE_CONTROL,
+	TREE_RENDER, /**< The render node of a GPU. */
 	TREE_DIR,
 	TREE_FILE,
 };
@@ -26,6 +27,8 @@ enum tree_kind {
 
 /** What an inode is; TREE_NONE for one whose process has gone. */
 enum tree_kind tree_kind_of(struct sim *s, uint64_t ino);
+/** The GPU of a TREE_RENDER. */
+struct sim_gpu *tree_gpu(struct sim *s, uint64_t ino);
 /** Find a name in a directory.  @return its inode, or 0 if there is no such name. */
 uint64_t tree_lookup(struct sim *s, uint64_t parent, const char *name);
 /** Call @p each for every entry of a directory, in a stable order. */

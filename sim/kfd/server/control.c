@@ -367,6 +367,25 @@ static int cmd_waves(struct sim *s, const struct words *w)
 	return w->n >= 5 ? waves_from_words(p, q, w) : -EINVAL;
 }
 
+/* dispatch PID complete|hold [GPU]: what becomes of kernels, on one GPU or all. */
+static int cmd_dispatch(struct sim *s, const struct words *w)
+{
+	struct sim_process *p;
+	struct sim_gpu *g = NULL;
+	int r = parse_process(s, w->w[1], &p);
+
+	if (!r && w->n == 4)
+		r = parse_gpu(s, w->w[3], &g);
+	if (r)
+		return r;
+	if (w->n < 3 || w->n > 4 || (strcmp(w->w[2], "hold") && strcmp(w->w[2], "complete")))
+		return -EINVAL;
+	for (size_t i = 0; i < p->n_devices; i++)
+		if (!g || p->devices[i].gpu == g)
+			p->devices[i].holds_dispatches = !strcmp(w->w[2], "hold");
+	return 0;
+}
+
 static int cmd_release(struct sim *s, const struct words *w)
 {
 	if (w->n > 1 && !sim_op_is_known(w->w[1]))
@@ -442,6 +461,7 @@ static const struct {
 	{ "block", cmd_block },
 	{ "release", cmd_release },
 	{ "waves", cmd_waves },
+	{ "dispatch", cmd_dispatch },
 	{ "reset", cmd_gpu_state },
 	{ "lost", cmd_gpu_state },
 	{ "progress", cmd_progress },

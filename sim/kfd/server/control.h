@@ -21,6 +21,9 @@
  *	release [OP]
  *	waves PID QUEUE KIND N [PC] [KEY=VALUE...] | waves PID QUEUE script FILE | waves PID QUEUE clear
  *	    what is in the queue's save area when it is suspended; see waves.h
+ *	dispatch PID complete|hold [GPU]
+ *	    kernels are not executed: they end at once (so it begins), or not until told so; copies
+ *	    are always done
  *	reset GPU on|off | lost GPU on|off
  *	progress on|off|MS
  *	memory-info real|fixed | permissions thread|process | efault old|new | never on|off

@@ -18,6 +18,9 @@
 
 #include "base/cleanup.h"
 #include "control.h"
+#include "passthrough.h"
+#include "store.h"
+#include "sim/kfd/device/drm.h"
 #include "sim/kfd/device/topology.h"
 
 /* Requests served before the loop looks at timers again. */
@@ -48,6 +51,7 @@ struct front {
 	struct fuse_buf buf;
 	bool mounted;
 	unsigned int kfd_mode;
+	int32_t backing; /**< The store's number, if the kernel maps it. */
 	TAILQ_HEAD(, front_call) calls;
 	TAILQ_HEAD(, open_file) files; /* All of them: the kernel may never release some. */
 };
@@ -95,6 +99,7 @@ static bool fill_attr(struct front *f, uint64_t ino, struct stat *st)
 		st->st_nlink = 2;
 		break;
 	case TREE_KFD:
+	case TREE_RENDER:
 		st->st_mode = S_IFREG | f->kfd_mode;
 		break;
 	case TREE_CONTROL:
@@ -242,18 +247,22 @@ static int open_kfd(struct front *f, int tid, struct sim_file *file)
 static void do_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct front *f = front_of(req);
+	enum tree_kind kind = tree_kind_of(f->sim, ino);
+	bool is_device = kind == TREE_KFD || kind == TREE_RENDER;
 	struct open_file *file = file_new(f, fi);
 	int r = file ? 0 : -ENOMEM;
 
 	/* Without it the kernel would cut texts to the size in the attributes. */
 	fi->direct_io = 1;
-	if (!r && tree_kind_of(f->sim, ino) == TREE_KFD) {
-		fi->nonseekable = 1;
+	fi->nonseekable = is_device;
+	if (!r && kind == TREE_KFD)
 		r = open_kfd(f, fuse_req_ctx(req)->pid, &file->kfd);
-	}
 	if (r)
 		fuse_reply_err(req, -r);
-	if ((r || fuse_reply_open(req, fi) < 0) && file)
+	else
+		r = is_device && f->backing ? passthrough_reply_open(req, fi->fh, f->backing)
+					    : fuse_reply_open(req, fi);
+	if (r < 0 && file)
 		file_free(f, file);
 }
 
@@ -279,7 +288,7 @@ static void do_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	struct front *f = front_of(req);
 	struct open_file *t = file_of(fi);
 
-	if (tree_kind_of(f->sim, ino) == TREE_KFD)
+	if (tree_kind_of(f->sim, ino) == TREE_KFD || tree_kind_of(f->sim, ino) == TREE_RENDER)
 		fuse_reply_err(req, EINVAL);
 	else if (!off && file_load(f, ino, t))
 		fuse_reply_err(req, ENOMEM);
@@ -356,6 +365,27 @@ static struct front_call *call_new(fuse_req_t req, struct sim_file *file, unsign
 	return c;
 }
 
+/* Answer an ioctl of a render node, which never waits. */
+static void render_ioctl(fuse_req_t req, const struct sim_gpu *gpu, unsigned int cmd, const void *in,
+			 size_t in_size, size_t out_size)
+{
+	struct sim *s = front_of(req)->sim;
+	uint8_t arg[SIM_DRM_ARG_MAX] = { 0 };
+	int r;
+
+	if (in_size > sizeof(arg) || out_size > sizeof(arg)) {
+		fuse_reply_err(req, EINVAL);
+		return;
+	}
+	if (in_size)
+		memcpy(arg, in, in_size);
+	r = sim_drm_ioctl(s, gpu, fuse_req_ctx(req)->pid, cmd, arg, max_size(in_size, out_size));
+	if (r)
+		fuse_reply_err(req, -r);
+	else
+		fuse_reply_ioctl(req, 0, out_size ? arg : NULL, out_size);
+}
+
 static void do_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int cmd, void *arg,
 		     struct fuse_file_info *fi, unsigned int flags, const void *in, size_t in_size,
 		     size_t out_size)
@@ -364,6 +394,10 @@ static void do_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int cmd, void *arg
 	struct front_call *c;
 	bool done = false;
 
+	if (tree_kind_of(f->sim, ino) == TREE_RENDER) {
+		render_ioctl(req, tree_gpu(f->sim, ino), cmd, in, in_size, out_size);
+		return;
+	}
 	if (tree_kind_of(f->sim, ino) != TREE_KFD) {
 		fuse_reply_err(req, ENOTTY);
 		return;
@@ -432,6 +466,19 @@ static const struct fuse_lowlevel_ops front_ops = {
 	.ioctl = do_ioctl,
 };
 
+/* Serve one request.  @return 0, -EAGAIN (there is none), -ENODEV (the mount is gone). */
+static int front_serve_one(struct front *f)
+{
+	int r = fuse_session_receive_buf(f->session, &f->buf);
+
+	if (r == -EAGAIN || r == -EINTR)
+		return -EAGAIN;
+	if (r <= 0)
+		return -ENODEV;
+	fuse_session_process_buf(f->session, &f->buf);
+	return 0;
+}
+
 /* ---- mount ---- */
 
 /*
@@ -472,6 +519,19 @@ static int session_new(struct front *f)
 	return f->session ? 0 : -ENOMEM;
 }
 
+/*
+ * Serve the kernel's first request, and find out whether processes can map memory of GPUs.  Without
+ * that the device works, but has no memory.
+ */
+static void set_up_store(struct front *f)
+{
+	int fd = store_fd();
+
+	if (front_serve_one(f) || fd < 0)
+		return;
+	f->sim->has_store = !passthrough_add(f->session, fd, &f->backing);
+}
+
 int front_create(struct sim *s, const char *dir, unsigned int mode, struct front **ret)
 {
 	struct front *f;
@@ -495,6 +555,8 @@ int front_create(struct sim *s, const char *dir, unsigned int mode, struct front
 	}
 	f->mounted = true;
 	sim_os_linux_own_device(mount_device(dir));
+	if (!passthrough_ask(f->session))
+		set_up_store(f);
 	fcntl(front_fd(f), F_SETFL, O_NONBLOCK);
 	*ret = f;
 	return 0;
@@ -521,14 +583,9 @@ int front_fd(const struct front *f)
 
 int front_serve(struct front *f)
 {
-	for (int i = 0; i < SERVE_BURST; i++) {
-		int r = fuse_session_receive_buf(f->session, &f->buf);
+	int r = 0;
 
-		if (r == -EAGAIN || r == -EINTR)
-			return 0;
-		if (r <= 0)
-			return -ENODEV;
-		fuse_session_process_buf(f->session, &f->buf);
-	}
-	return 0;
+	for (int i = 0; i < SERVE_BURST && !r; i++)
+		r = front_serve_one(f);
+	return r == -EAGAIN ? 0 : r;
 }

@@ -23,6 +23,7 @@ static struct {
 	unsigned int epoch[PROCESSES];
 	int tracer[PROCESSES];
 	uint8_t memory[PROCESSES][PAGE];
+	uint8_t store[PAGE];
 	struct sim_file files[FILES];
 	bool open[FILES];
 } world;
@@ -119,9 +120,33 @@ static bool is_dying(int tid)
 	return tid & 1;
 }
 
+/* The store: wherever it is read, it is one page, which is written, too. */
+static int store_read(uint64_t offset, void *buf, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		((uint8_t *)buf)[i] = world.store[(offset + i) % PAGE];
+	return 0;
+}
+
+static int store_write(uint64_t offset, const void *buf, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		world.store[(offset + i) % PAGE] = ((const uint8_t *)buf)[i];
+	return 0;
+}
+
+static void store_free(uint64_t offset, uint64_t size)
+{
+}
+
+static uint64_t store_used(void)
+{
+	return PAGE;
+}
+
 static const struct sim_os fake_os = {
 	now_ns, task_find, tgid_of, hold, hold_release, holds, mem_read, mem_write, fd_take,
-	fd_close, notify, is_dying,
+	fd_close, notify, is_dying, store_read, store_write, store_free, store_used,
 };
 
 /* ---- steps ---- */
@@ -312,6 +337,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		world.alive[i] = true;
 	world.tracer[1] = world.tracer[2] = 1;
 	sim_init(&s, &fake_os, kernel_profile_at(1 + reader_u8(&r) % 5));
+	s.has_store = true;
 	for (size_t i = 0; i < 3; i++)
 		sim_gpu_add(&s, gpu_profile_find(gpus[i], strlen(gpus[i])));
 	for (int i = 0; i < STEPS_MAX && reader_left(&r); i++)

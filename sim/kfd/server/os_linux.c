@@ -26,6 +26,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "store.h"
 
 #define NS_DEPTH_MAX 33 /* The kernel allows 32 nested ones. */
 
@@ -398,4 +399,8 @@ const struct sim_os sim_os_linux = {
 	.fd_close = fd_close,
 	.notify = notify,
 	.is_dying = is_dying,
+	.store_read = store_read,
+	.store_write = store_write,
+	.store_free = store_free,
+	.store_used = store_used,
 };

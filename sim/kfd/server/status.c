@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The state as JSON, for tests and for people. */
 #include "control.h"
+#include "sim/kfd/device/memory.h"
 #include "sim/kfd/device/waves.h"
 
 #include <inttypes.h>
@@ -97,6 +98,8 @@ static void status_queue(const struct sim *s, const struct sim_queue *q, struct 
 	boolean(o, "running", sim_queue_is_running(q));
 	number(o, "packets", q->packets);
 	number(o, "waves", sim_waves_count(q));
+	boolean(o, "held", q->held);
+	boolean(o, "broken", q->broken);
 	out_char(o, '}');
 }
 
@@ -125,6 +128,7 @@ static void status_process(const struct sim *s, const struct sim_process *p, str
 	number(o, "pid", (uint64_t)p->tgid);
 	number(o, "context", p->context);
 	number(o, "pasid", p->pasid);
+	number(o, "memory_bytes", sim_memory_of(p));
 	number(o, "open_files", p->n_files);
 	status_session(p, o);
 	key(o, "devices");
@@ -165,6 +169,8 @@ static void status_settings(const struct sim *s, struct out *o)
 	text(o, "efault", s->enable_unwinds ? "new" : "old");
 	text(o, "memory_info", s->memory_info_fixed ? "fixed" : "real");
 	boolean(o, "never", s->allow_never);
+	boolean(o, "memory", s->has_store);
+	number(o, "memory_touched", s->has_store ? s->os->store_used() : 0);
 	number(o, "progress_ms", s->progress_ms);
 }
 
