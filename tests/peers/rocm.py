@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+"""AMD's runtime, HIP and RCCL of Debian 13, unmodified, on the simulated device."""
+import os
+import pathlib
+import subprocess
+from unittest import SkipTest
+
+from harness import Scene, need_root, wait_until
+from peers import PEERS, fetch, linker
+
+HERE = pathlib.Path(__file__).resolve().parent
+# /dev and /sys of its own: what the runtime looks for, and nothing else.
+ENTER = """set -e
+mount=$1 d=$2; shift 2
+mount -t tmpfs none "$d"
+mkdir -p "$d/dev/dri" "$d/dev/shm" "$d/sys/devices/virtual/kfd/kfd/topology" "$d/sys/devices/system" "$d/sys/module/amdgpu"
+for name in null zero full random urandom; do touch "$d/dev/$name"; mount --bind "/dev/$name" "$d/dev/$name"; done
+touch "$d/dev/kfd"; mount --bind "$mount/kfd" "$d/dev/kfd"
+for node in "$mount"/dri/*; do
+    [ -e "$node" ] || continue
+    touch "$d/dev/dri/${node##*/}"; mount --bind "$node" "$d/dev/dri/${node##*/}"
+done
+mount --bind "$mount/topology" "$d/sys/devices/virtual/kfd/kfd/topology"
+mount --rbind /sys/devices/system "$d/sys/devices/system"
+echo live >"$d/sys/module/amdgpu/initstate"
+mount --rbind "$d/dev" /dev; mount --rbind "$d/sys" /sys
+exec "$@"
+"""
+
+
+def trees(*more):
+    """The trees of packages, or SkipTest."""
+    need_root()
+    if os.uname().machine != "x86_64":
+        raise SkipTest("the libraries are fetched for x86-64 only")
+    return [fetch(what) for what in ("rocm", *more)]
+
+
+def run_by(roots, program):
+    """The command line that runs a program with the libraries of these trees."""
+    loader, option, path = linker(roots[0])
+    return [loader, option, ":".join([str(path), *(f"{r}/usr/lib/x86_64-linux-gnu" for r in roots[1:])]), program]
+
+
+def build(name, roots, *libraries):
+    """A program of this directory, linked with libraries of the trees."""
+    source, program = HERE / f"{name}.c", PEERS / name
+    if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
+        new = program.with_suffix(f".{os.getpid()}")
+        subprocess.run(["cc", "-Wall", "-O1", "-g", "-o", new, source, *(f"-L{r}/usr/lib/x86_64-linux-gnu" for r in roots),
+                        *(f"-l:{library}" for library in libraries), "-Wl,--unresolved-symbols=ignore-in-shared-libs"],
+                       check=True, timeout=120)
+        new.rename(program)
+    return run_by(roots, program)
+
+
+class RocmScene(Scene):
+    """A simulated GPU whose memory can be mapped, and programs of AMD's runtime on it."""
+
+    def __init__(self, gpus, **kwargs):
+        super().__init__(app=None, gpus=gpus, **kwargs)
+
+    def __enter__(self):
+        super().__enter__()
+        if not self.state()["memory"]:
+            self.__exit__(None, None, None)
+            raise SkipTest("this kernel has no FUSE passthrough (Linux 6.9), or it is not for us: the device has no memory")
+        return self
+
+    def run(self, name, argv, **kwargs):
+        """Start a program; its process id is that of the program itself."""
+        place = self.directory / f"root{len(self.processes)}"
+        place.mkdir()
+        return self.start(name, ["unshare", "--mount", "--propagation", "private", "sh", "-c", ENTER, "sh", self.mount, place,
+                                 *argv], **kwargs)
+
+    def step(self, program, words, expected):
+        """Tell a program to go on, and wait for what it prints."""
+        seen = program.out().count("\n")
+        program.popen.stdin.write(words.encode() + b"\n")
+        program.popen.stdin.flush()
+
+        def found():
+            lines = program.out().split("\n")[seen:-1]
+            assert program.popen.poll() is None, f"it ended with {program.popen.returncode}: {program.err()}"
+            assert not any(line.startswith("error") for line in lines), lines
+            return [line for line in lines if line.startswith(expected)]
+
+        return wait_until(found, expected)[0]
+
+    def queues(self, program):
+        return next(p for p in self.state()["processes"] if p["pid"] == program.pid)["queues"]
