@@ -27,7 +27,7 @@
 
 static struct rescue_host host;
 static struct {
-	bool take_over, stuck;
+	bool take_over, stuck, ended;
 	uint32_t monitor, rescue, session, owner;
 } opt;
 
@@ -38,6 +38,7 @@ static const struct argv_option options[] = {
 	{ "session", 0, ARGV_U32, &opt.session, "N", "number of the dead worker's session" },
 	{ "owner", 0, ARGV_U32, &opt.owner, "UID", "user for whom it worked" },
 	{ "stuck", 0, ARGV_FLAG, &opt.stuck, NULL, "it had to be killed" },
+	{ "ended", 0, ARGV_FLAG, &opt.ended, NULL, "it had ended its session" },
 	{ "records", 0, ARGV_STRING, &host.records, "DIR", "undo records" },
 	{ "kfd", 0, ARGV_STRING, &host.kfd_device, "PATH", "KFD device" },
 	{ "kfd-sysfs", 0, ARGV_STRING, &host.kfd_sysfs, "DIR", "KFD topology" },
@@ -83,7 +84,8 @@ static int wait_for_monitor(void)
 static int run(void)
 {
 	const struct orphan o = { .target = (pid_t)opt.rescue, .pidfd = IPC_FD_TARGET, .undo_fd = IPC_FD_UNDO,
-				  .session = opt.session, .owner = opt.owner, .stuck = opt.stuck };
+				  .session = opt.session, .owner = opt.owner, .stuck = opt.stuck,
+				  .ended = opt.ended };
 	int r = privileges_may_become() ? privileges_keep_attach() : 0;
 
 	child_clean_environment();

@@ -26,13 +26,15 @@ int release_look(pid_t target, int pidfd, int looks)
 {
 	int before = 0;
 
-	for (int quiet = 0; quiet < looks && access_is_alive(pidfd); pause_ms(POLL_MS)) {
+	for (int quiet = 0; access_is_alive(pidfd); pause_ms(POLL_MS)) {
 		int waiting = release_waiting(target);
 
 		/* Seen once, it may be on its way through a call that nobody holds up. */
 		if (waiting < 0 || (waiting && before))
 			return waiting;
 		quiet += !waiting;
+		if (quiet >= looks)
+			break;
 		before = waiting;
 	}
 	return 0;

@@ -20,6 +20,8 @@
 
 /** The kernel may still be taking the dead worker's session down. */
 #define RELEASE_LOOKS 5
+/** Its session was over before: who comes now does not wait, and who waits does so, or is about to. */
+#define RELEASE_LOOKS_ENDED 2
 
 /**
  * Threads of the target inside RUNTIME_ENABLE.  Whoever traces it is alive and answers by himself: then

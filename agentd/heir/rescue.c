@@ -116,13 +116,14 @@ static void stop_who_waits(const struct orphan *o)
 _Noreturn void rescue_run(const struct rescue_host *h, const struct orphan *o)
 {
 	bool owed = undo_record_owes(o->undo_fd), waits = false, done = true;
+	/* What is written down already does not wait for more than one look. */
+	int looks = owed ? 1 : o->ended ? RELEASE_LOOKS_ENDED : RELEASE_LOOKS;
 
 	privileges_raise();
 	keep_only(o->pidfd, o->undo_fd);
 	alarm(RESCUE_LIFE_S);
-	for (int i = 0; i < RESCUES_MAX && done; i++, owed = false) {
-		/* What is written down already does not wait for more than one look. */
-		waits = owes_answer(h, o, owed ? 1 : RELEASE_LOOKS);
+	for (int i = 0; i < RESCUES_MAX && done; i++, owed = false, looks = RELEASE_LOOKS) {
+		waits = owes_answer(h, o, looks);
 		if (!waits && !owed)
 			break;
 		/*

@@ -23,6 +23,7 @@ struct orphan {
 	uint32_t session; /**< Number of the worker's session. */
 	uid_t owner;	  /**< For whom it worked. */
 	bool stuck;	  /**< It had to be killed. */
+	bool ended;	  /**< It had ended its session before; no more than a look is owed. */
 };
 
 /** What every rescue needs; all is borrowed. */

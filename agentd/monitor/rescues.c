@@ -28,7 +28,7 @@ static _Noreturn void become_rescue(const struct rescue_setup *setup, const stru
 	const char *argv[] = { setup->program, "--rescue", pid, "--session", session, "--owner", owner,
 			       "--records", setup->records, "--kfd", setup->config->kfd_device,
 			       "--kfd-sysfs", setup->config->kfd_sysfs, "--cuda-library", setup->config->cuda_library,
-			       NULL, NULL, NULL };
+			       NULL, NULL, NULL, NULL };
 	size_t n = 15;
 
 	snprintf(pid, sizeof(pid), "%d", (int)o->target);
@@ -36,6 +36,8 @@ static _Noreturn void become_rescue(const struct rescue_setup *setup, const stru
 	snprintf(owner, sizeof(owner), "%u", o->owner);
 	if (o->stuck)
 		argv[n++] = "--stuck";
+	if (o->ended)
+		argv[n++] = "--ended";
 	if (setup->verbose)
 		argv[n++] = "--verbose";
 	child_place_fds(from, to, ARRAY_SIZE(to));

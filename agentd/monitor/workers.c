@@ -357,7 +357,8 @@ void workers_signal(struct workers *w, int sig)
 static void rescue_target(struct workers *w, struct worker *k)
 {
 	const struct orphan o = { .target = k->target, .pidfd = k->target_pidfd, .session = k->session,
-				  .owner = k->owner, .stuck = k->how == IPC_HOW_STUCK };
+				  .owner = k->owner, .stuck = k->how == IPC_HOW_STUCK,
+				  .ended = k->how == IPC_HOW_CLEAN };
 	int r = rescues_start(&w->rescues, &w->rescue_setup, &o, &k->undo_fd, k->record);
 
 	if (r < 0)
