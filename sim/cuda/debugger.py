@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import os
+import signal
 import pathlib
 import struct
 import time
@@ -49,6 +50,7 @@ def in_child(function):
     child = os.fork()
     if child == 0:
         code = 1
+        signal.alarm(120)  # an answer that never comes is a failure
         try:
             function()
             code = 0

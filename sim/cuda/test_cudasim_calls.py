@@ -271,16 +271,35 @@ def test_breakpoints_are_hit_by_what_runs():
     attached("13.2", check)
 
 
+def rooms(n, size=65536):
+    """Buffers whose addresses are out of every range where they are taken for numbers or sizes."""
+    mmap = ctypes.CDLL(None).mmap
+    mmap.restype, mmap.argtypes = ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long)
+    # PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE
+    at = mmap(0x6e00f0000000, n * size, 3, 0x100022, -1, 0)
+    assert at == 0x6e00f0000000
+    return [ctypes.c_void_p(at + i * size) for i in range(n)]
+
+
 def test_every_slot_answers_after_attach():
     def check(s, d):
+        room = rooms(10)
         for slot in range(2, 164):
             if slot in (44, 62, 73, 147):
                 continue
-            room = [ctypes.create_string_buffer(65536) for _ in range(10)]
             assert d.call(slot, *room) in range(48), slot  # pointers as numbers: out of every range
             assert d.call(slot, *[0] * 10) in range(48), slot
         assert d.number(35) == 2
         assert d.call(41, 0, 0, None, None, 0) in (INVALID_ARGS, NOT_SUPPORTED)
+    attached("13.4", check)
+
+
+def test_a_request_that_cannot_be_sent_whole_ends_the_connection():
+    def check(s, d):
+        at = rooms(1)[0].value
+        # A mebibyte, of which 64 KiB are there.
+        assert d.call(24, 0, u64(0x700000000000), ctypes.c_void_p(at), u32(1 << 20)) == 28
+        assert d.call(35, ctypes.byref(u32())) == 28
     attached("13.4", check)
 
 

@@ -128,6 +128,7 @@ int wire_send(int fd, uint32_t code, const struct wire_piece *pieces, size_t n)
 {
 	struct wire_head head = { sizeof(head), code };
 	struct iovec v[PIECES_MAX + 1] = { { &head, sizeof(head) } };
+	int r;
 
 	if (n > PIECES_MAX)
 		return -E2BIG;
@@ -137,7 +138,11 @@ int wire_send(int fd, uint32_t code, const struct wire_piece *pieces, size_t n)
 		head.size += (uint32_t)pieces[i].size;
 		v[i + 1] = (struct iovec){ (void *)pieces[i].data, pieces[i].size };
 	}
-	return send_all(fd, v, n + 1);
+	r = send_all(fd, v, n + 1);
+	/* A frame that was not sent whole would swallow the next one, and nobody would answer. */
+	if (r)
+		shutdown(fd, SHUT_RDWR);
+	return r;
 }
 
 int wire_recv(int fd, uint32_t *ret_code, char **ret_data, size_t *ret_size)

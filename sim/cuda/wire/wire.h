@@ -68,7 +68,7 @@ int wire_connect(const char *path, const struct wire_hello *hello);
 int wire_give(int sock, int fd);
 /** Take what wire_give() has sent, within two seconds.  @return descriptor or -errno. */
 int wire_take(int sock);
-/** Send one frame on a blocking socket.  @return 0 or -errno; no SIGPIPE. */
+/** Send one frame on a blocking socket; what fails on its way ends the connection.  @return 0 or -errno; no SIGPIPE. */
 int wire_send(int fd, uint32_t code, const struct wire_piece *pieces, size_t n);
 /** Receive one frame; *ret_data is malloc'ed and NUL-terminated.  @return 0, -EPIPE (closed),
  * -EBADMSG, -errno. */
