@@ -42,6 +42,11 @@ plain_programs += tests/sandbox_probe
 tests/sandbox_probe_src := tests/system/daemon/sandbox_probe.c agentd/landlock.c agentd/privileges.c agentd/sandbox.c
 tests/sandbox_probe_ldflags := -lcap -lseccomp
 
+# A worker with other ids than it has, for test_worker_ids.py.
+plain_programs += tests/ids_probe
+tests/ids_probe_src := tests/system/daemon/ids_probe.c agentd/landlock.c agentd/privileges.c agentd/sandbox.c
+tests/ids_probe_ldflags := -lcap -lseccomp -lpthread
+
 # A file system that stops answering, for test_descriptors.py.
 test_programs += stuck_files
 stuck_files_src := tests/system/client/stuck_files.c
