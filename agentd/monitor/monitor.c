@@ -124,6 +124,7 @@ bool monitor_stop_step(struct monitor *s)
 {
 	if (wait_for_workers(s))
 		return true;
+	workers_look_now(&s->workers);
 	/* A service manager would kill them with us; they end by themselves. */
 	if (s->workers.rescues.first && !is_over(s, STOP_RELEASES_MS))
 		return true;

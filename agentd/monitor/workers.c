@@ -27,6 +27,8 @@
 #define GUARD_GRACE_MS 1000
 #define ARM_MS_MAX     (10 * WORKERS_TIMEOUT_MS_MAX)
 #define LOOK_MS	       5000
+/* Clients that detach and attach again have their targets looked at once, and not meanwhile. */
+#define LOOK_DELAY_MS  50
 /* Time for whoever stopped a worker to let it go on. */
 #define STOPPED_MS     10000
 
@@ -322,9 +324,70 @@ void workers_paused(struct workers *w, pid_t pid, int wait_status)
 		}
 }
 
+static void rescue_target(struct workers *w, struct worker *k)
+{
+	const struct orphan o = { .target = k->target, .pidfd = k->target_pidfd, .session = k->session,
+				  .owner = k->owner, .stuck = k->how == IPC_HOW_STUCK,
+				  .ended = k->how == IPC_HOW_CLEAN };
+	int r = rescues_start(&w->rescues, &w->rescue_setup, &o, &k->undo_fd, k->record);
+
+	if (r < 0)
+		log_error("cannot check process %d after its worker died: %s", (int)k->target,
+			  strerror(-r));
+	k->record[0] = '\0'; /* with the rescue; without one recovery shall find it */
+}
+
+static void free_worker(const struct workers *w, struct worker *k)
+{
+	undo_record_remove(w->setup.records, k->record);
+	if (k->guard_fd >= 0)
+		close_guard(k);
+	if (k->target_pidfd >= 0)
+		close(k->target_pidfd);
+	if (k->undo_fd >= 0)
+		close(k->undo_fd);
+	free(k);
+}
+
+static bool has_session(const struct workers *w, pid_t target)
+{
+	for (const struct worker *k = w->first; k; k = k->next)
+		if (k->kind == IPC_KIND_SESSION && k->target == target)
+			return true;
+	return false;
+}
+
+/* @return when the next one is due, 0: none is. */
+static uint64_t look_at_targets(struct workers *w, uint64_t now)
+{
+	struct worker **link = &w->looks;
+	uint64_t next = 0;
+
+	while (*link) {
+		struct worker *k = *link;
+
+		if (k->look_at > now) {
+			next = clock_earlier(next, k->look_at);
+			link = &k->next;
+			continue;
+		}
+		*link = k->next;
+		/* A target that has a debugger again waits for nobody else; its new worker asks for the next look. */
+		if (!has_session(w, k->target))
+			rescue_target(w, k);
+		free_worker(w, k);
+	}
+	return next;
+}
+
+void workers_look_now(struct workers *w)
+{
+	look_at_targets(w, UINT64_MAX);
+}
+
 uint64_t workers_deadlines(struct workers *w)
 {
-	uint64_t next = 0, now = clock_now_ns();
+	uint64_t now = clock_now_ns(), next = look_at_targets(w, now);
 
 	for (struct worker *k = w->first; k; k = k->next) {
 		if (k->kill_at && k->kill_at <= now)
@@ -352,31 +415,6 @@ void workers_signal(struct workers *w, int sig)
 		k->was_killed |= sig == SIGKILL;
 		privileges_kill(k->pid, sig);
 	}
-}
-
-static void rescue_target(struct workers *w, struct worker *k)
-{
-	const struct orphan o = { .target = k->target, .pidfd = k->target_pidfd, .session = k->session,
-				  .owner = k->owner, .stuck = k->how == IPC_HOW_STUCK,
-				  .ended = k->how == IPC_HOW_CLEAN };
-	int r = rescues_start(&w->rescues, &w->rescue_setup, &o, &k->undo_fd, k->record);
-
-	if (r < 0)
-		log_error("cannot check process %d after its worker died: %s", (int)k->target,
-			  strerror(-r));
-	k->record[0] = '\0'; /* with the rescue; without one recovery shall find it */
-}
-
-static void free_worker(const struct workers *w, struct worker *k)
-{
-	undo_record_remove(w->setup.records, k->record);
-	if (k->guard_fd >= 0)
-		close_guard(k);
-	if (k->target_pidfd >= 0)
-		close(k->target_pidfd);
-	if (k->undo_fd >= 0)
-		close(k->undo_fd);
-	free(k);
 }
 
 /* What it said last may still be unread. */
@@ -448,7 +486,13 @@ bool workers_reaped(struct workers *w, pid_t pid, int wait_status, struct ipc_en
 		log_warning("worker %d for process %d died (status 0x%x); the kernel released the target",
 			    (int)pid, (int)k->target, (unsigned)wait_status);
 	/* One that ends well may leave a record, too: something in the target outlasted its patience. */
-	if (k->kind == IPC_KIND_SESSION && (k->how != IPC_HOW_CLEAN || look || undo_record_owes(k->undo_fd)))
+	if (k->kind == IPC_KIND_SESSION && k->how == IPC_HOW_CLEAN && look && !undo_record_owes(k->undo_fd)) {
+		k->look_at = clock_deadline_ms(LOOK_DELAY_MS);
+		k->next = w->looks;
+		w->looks = k;
+		return true;
+	}
+	if (k->kind == IPC_KIND_SESSION && (k->how != IPC_HOW_CLEAN || undo_record_owes(k->undo_fd)))
 		rescue_target(w, k);
 	free_worker(w, k);
 	return true;
@@ -466,6 +510,13 @@ void workers_deinit(struct workers *w)
 		struct worker *k = w->first;
 
 		w->first = k->next;
+		free_worker(w, k);
+	}
+	while (w->looks) {
+		struct worker *k = w->looks;
+
+		w->looks = k->next;
+		k->record[0] = '\0';
 		free_worker(w, k);
 	}
 	rescues_deinit(&w->rescues, w->setup.records);

@@ -56,6 +56,7 @@ struct worker {
 	struct ipc_used unsaid; /**< What the judge has not heard of that, for want of room; client 0: of several. */
 	int stop_signal;  /**< It stands still by this signal; 0: it runs. */
 	uint64_t stop_end; /**< While it does: when it is killed for that (monotonic ns). */
+	uint64_t look_at; /**< Of those that are gone: when their targets are looked at (monotonic ns). */
 };
 
 /** What workers are started with, and who hears of them; all pointers are borrowed. */
@@ -83,6 +84,7 @@ struct workers_setup {
 
 struct workers {
 	struct worker *first;
+	struct worker *looks; /**< Those that ended their sessions, and whose targets are to be looked at. */
 	uint32_t last_id, last_session;
 	int32_t others[MONITOR_OTHERS]; /**< The agent's processes that are not its children; 0: none. */
 	struct rescues rescues; /**< Of targets of dead workers. */
@@ -93,6 +95,8 @@ struct workers {
 
 /** Must stay where it is. */
 void workers_init(struct workers *w, const struct workers_setup *setup);
+/** All have to end: targets that are to be looked at are so at once. */
+void workers_look_now(struct workers *w);
 /** What is owed to their targets stays written down. */
 void workers_deinit(struct workers *w);
 
@@ -135,7 +139,7 @@ void workers_disarm(struct worker *worker);
 
 /** Guard socket of @p worker is readable. */
 void workers_guard(struct workers *w, struct worker *worker);
-/** Kill those whose deadline passed.  @return next deadline, 0 when there is none. */
+/** Kill those whose deadline passed, and have targets looked at.  @return next deadline, 0 when there is none. */
 uint64_t workers_deadlines(struct workers *w);
 /** Kill a worker that does not answer, and report it as stuck.  @param id  One that is gone is no mistake. */
 void workers_kill(struct workers *w, uint32_t id);
