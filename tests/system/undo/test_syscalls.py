@@ -57,7 +57,7 @@ def strace(s, *argv):
     """Around the monitor and what it starts from now on; yields the file with what it saw."""
     log = s.directory / "strace"
     log.unlink(missing_ok=True)
-    with subprocess.Popen(["strace", "-f", "-o", log, "-p", str(s.agentd.pid), *argv], stderr=subprocess.PIPE,
+    with subprocess.Popen(["strace", "-f", "-o", log, "-p", str(harness.monitor_of(s.agentd.pid)), *argv], stderr=subprocess.PIPE,
                           text=True) as tracer:
         try:
             assert "attached" in tracer.stderr.readline(), tracer.stderr.read()
