@@ -1,19 +1,5 @@
-system_test = $(patsubst %,tests/system/$(1)/test_%.py,$(2))
-system_tests += $(call system_test,session,session refusals handshake suspend lease)
-system_tests += $(call system_test,exception,exceptions exception_codes forward)
-system_tests += $(call system_test,undo,kill undo heir sweep replaced)
-system_tests += $(call system_test,wave,waves registers symbols variables arguments progress)
-system_tests += $(call system_test,core,store dump dump_stream dump_cuda analyze)
-system_tests += $(call system_test,rule,rules rules_process hooks one_stop)
-system_tests += $(call system_test,cuda,cuda cuda_sessions cuda_connect cuda_globals cuda_lines cuda_words cudbgshim tracer cuda_parts)
-system_tests += $(call system_test,client,wire review access descriptors)
-system_tests += $(call system_test,access,table pairs)
-system_tests += $(call system_test,daemon,config connect fallen_worker hanging idle journal metrics sandbox units upgrade)
-system_tests += $(call system_test,shell,completion)
-system_tests += $(call system_test,check,check gpu_check)
-system_tests += $(call system_test,scene,scenes)
-system_tests += $(call system_test,text,text)
-system_tests += $(call system_test,host,stacks)
+# All that are there.
+system_tests += $(sort $(wildcard tests/system/*/test_*.py))
 
 # What says that it is an interpreter, for test_stacks.py: its symbols are exported.
 test_programs += forged
