@@ -47,3 +47,14 @@ def build_dbgapi(name):
                         "-Wl,--unresolved-symbols=ignore-in-shared-libs"], check=True, timeout=120)
         new.rename(client)
     return [*linker(tree), client]
+
+
+def read_core(argv, core, *registers):
+    """What dbgapi_core prints of a core: {kind of line: [its words]}"""
+    run = subprocess.run([*map(str, argv), str(core), *registers], capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0 and not run.stderr, run.stderr
+    lines = {}
+    for line in run.stdout.splitlines():
+        kind, *words = line.split()
+        lines.setdefault(kind, []).append(words)
+    return lines

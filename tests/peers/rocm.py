@@ -5,9 +5,10 @@ import pathlib
 import subprocess
 from unittest import SkipTest
 
-from harness import Scene, need_root, wait_until
+from harness import ROOT, Scene, need_root, wait_until
 from peers import PEERS, fetch, linker
 
+MIB = 64
 HERE = pathlib.Path(__file__).resolve().parent
 # /dev and /sys of its own: what the runtime looks for, and nothing else.
 ENTER = """set -e
@@ -52,6 +53,28 @@ def build(name, roots, *libraries):
                        check=True, timeout=120)
         new.rename(program)
     return run_by(roots, program)
+
+
+def object_of(gfx):
+    """A code object for it, with a kernel `scale`."""
+    return ROOT / "tests/data/codeobj" / {"gfx90a": "spin-gfx90a.co", "gfx1030": "spin-gfx1030-z.co"}[gfx]
+
+
+def hip_command(gfx, roots, code=None):
+    return [*build("rocm_hip", roots, "libamdhip64.so.5"), code or object_of(gfx), "scale", MIB]
+
+
+def hip(s, gfx, code=None, **kwargs):
+    """The HIP program, once it has its GPU."""
+    program = s.run("hip", hip_command(gfx, trees(), code), **kwargs)
+    program.wait_line(words="ready")
+    return program
+
+
+def rccl(s, roots, **kwargs):
+    program = s.run("rccl", build("rocm_rccl", roots, "librccl.so.1", "libamdhip64.so.5"), **kwargs)
+    program.wait_line(words="ready")
+    return program
 
 
 class RocmScene(Scene):

@@ -3,13 +3,15 @@
  * A HIP program: copies to the GPU and back, launches a kernel, waits for it.
  *
  * usage: rocm_hip CODE_OBJECT KERNEL MIB
- * Each line of standard input is a step: "copy" or "launch"; each prints "ok STEP" and what it found.
+ * Each line of standard input is a step, which prints "ok STEP" and what it found: "copy"; "launch";
+ * "fork", whose child sleeps for two minutes; "exec COMMAND...", which prints what that prints.
  * The few calls are declared here: the header wants a compiler of its own.
  */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct hip_module *module;
 typedef struct hip_function *function;
@@ -71,9 +73,34 @@ static void launch(const char *path, const char *name)
 	printf("ok launch\n");
 }
 
+static void fork_child(void)
+{
+	pid_t child = fork();
+
+	if (!child) {
+		alarm(120);
+		for (;;)
+			pause();
+	}
+	check(child < 0, "fork");
+	printf("ok fork %d\n", (int)child);
+}
+
+static void exec_command(char *words)
+{
+	char *argv[16], *save = NULL;
+	size_t n = 0;
+
+	for (char *w = strtok_r(words, " \n", &save); w && n < 15; w = strtok_r(NULL, " \n", &save))
+		argv[n++] = w;
+	argv[n] = NULL;
+	execv(argv[0], argv);
+	check(1, "exec");
+}
+
 int main(int argc, char **argv)
 {
-	char line[64];
+	char line[1024];
 	void *gpu;
 
 	if (argc != 4)
@@ -84,6 +111,10 @@ int main(int argc, char **argv)
 	while (fgets(line, sizeof(line), stdin)) {
 		if (!strcmp(line, "copy\n"))
 			copy((size_t)atoi(argv[3]) << 20);
+		else if (!strcmp(line, "fork\n"))
+			fork_child();
+		else if (!strncmp(line, "exec ", 5))
+			exec_command(line + 5);
 		else
 			launch(argv[1], argv[2]);
 		fflush(stdout);

@@ -17,24 +17,13 @@ if __name__ == "__main__":
 import pytest
 from harness import BIN, LONG_STOP, ROOT, STOP_MS, Scene, need_root, status, unsanitized, wait_until
 from largecode import enlarge
-from peers import build_dbgapi
+from peers import build_dbgapi, read_core
 
 CODE = ROOT / "tests/data/codeobj"
 TEXT = 0x1800  # of the one for gfx90a
 PARTIAL = 8
 # Code object, kernel, lanes of a wave.
 KINDS = {"gfx90a": ("spin-gfx90a.co", "scale", 64), "gfx1030": ("spin-gfx1030-z.co", "scale", 32)}
-
-
-def look(argv, core, *registers):
-    """{kind of line: [its words]}"""
-    run = subprocess.run([*map(str, argv), str(core), *registers], capture_output=True, text=True, timeout=120)
-    assert run.returncode == 0 and not run.stderr, run.stderr
-    lines = {}
-    for line in run.stdout.splitlines():
-        kind, *words = line.split()
-        lines.setdefault(kind, []).append(words)
-    return lines
 
 
 def dump(s, core, *argv):
@@ -62,7 +51,7 @@ def planted(gfx, extra):
         # The program is gone when the core is opened.
         s.app.popen.kill()
         s.app.popen.wait()
-        got = look(argv, core, "s3", "v2")
+        got = read_core(argv, core, "s3", "v2")
         want = sorted((str(w["ref"]["queue_id"]), ",".join(map(str, w["ref"]["workgroup"])),
                        str(w["ref"]["wave_in_group"]), "pc", w["pc"]) for w in ours)
         assert sorted(map(tuple, got["wave"])) == want, (got["wave"], want)
@@ -98,7 +87,7 @@ def large_core(*extra):
             run = dump(s, core, *extra)
             assert run.returncode == PARTIAL and "of its 80 MiB" in run.stderr, (run.returncode, run.stderr)
             assert os.path.getsize(core) < 64 << 20, os.path.getsize(core)
-            got = look(argv, core, "s3")
+            got = read_core(argv, core, "s3")
             assert len(got.get("wave", ())) == 6 and [v for _, v in got["register"]] == ["efbeadde"] * 6, got
             assert got["objects"] == [["1"]] and got["code"] == [["4"]] * 6, got
 
@@ -123,7 +112,7 @@ def test_light_core_without_a_list_of_code_objects():
             core = s.directory / "core"
             run = dump(s, core)
             assert run.returncode == PARTIAL and "code objects: " in run.stderr, (run.returncode, run.stderr)
-            got = look(argv, core, "s3")
+            got = read_core(argv, core, "s3")
             assert [v for _, v in got["register"]] == ["efbeadde"] * 6 and got["code"] == [["4"]] * 6, got
             assert got["objects"] == [["0"]], got
 
@@ -136,7 +125,7 @@ def test_core_of_the_demo():
         run = subprocess.run([ROOT / "scripts/demo", "dump", "PID", LONG_STOP, "-o", core], capture_output=True, text=True,
                              timeout=120, stdin=subprocess.DEVNULL, env={**os.environ, "BIN": str(BIN), "TMPDIR": d})
         assert run.returncode == 0, run.stderr
-        got = look(argv, core)
+        got = read_core(argv, core)
         assert len(got["wave"]) == len(got["code"]) == 3 + 125 + 384 + 512 + 64 and got["objects"] == [["1"]], got
 
 
@@ -160,7 +149,7 @@ def test_unified_core():
         core = s.directory / "core"
         # A thread that gets no processor for too long is left out, and that is told.
         wait_until(lambda: dump(s, core, "--unified").returncode == 0, "a whole core", 60)
-        got = look(argv, core, "s3")
+        got = read_core(argv, core, "s3")
         assert len(got.get("wave", ())) == 6 and [v for _, v in got["register"]] == ["efbeadde"] * 6, got
         program = os.readlink(f"/proc/{s.app.pid}/exe")
         commands = ("info threads", "thread apply all -q p/x $sp", "thread apply all -q p/x $pc", "info sharedlibrary")

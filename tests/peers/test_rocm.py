@@ -1,36 +1,43 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """AMD's own runtime on the simulated device, and our agent on its processes."""
+import concurrent.futures
+import contextlib
+import fcntl
+import json
 import os
+import pathlib
+import shutil
 import signal
 import sys
 import threading
+import time
+from unittest import SkipTest
 
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
 import pytest
-from harness import ROOT, STOP_MS, wait_until
-from rocm import RocmScene, build, run_by, trees
+from harness import EXCEPTIONS, LONG_STOP, STOP_MS, status, wait_until
+from peers import build_dbgapi, read_core
+from rocm import RocmScene, hip, hip_command, object_of, rccl, run_by, trees
 
-CODE = ROOT / "tests/data/codeobj"
-# A code object for each, with a kernel `scale`.
-OBJECTS = {"gfx90a": "spin-gfx90a.co", "gfx1030": "spin-gfx1030-z.co"}
-MIB = 16
+SNAPSHOTS, DUMPS = 100, 20
 LAUNCHED_WAVES = {"gfx90a": 4 * 256 // 64, "gfx1030": 4 * 256 // 32}
 
 
-def hip(s, gfx, **kwargs):
+def rocminfo(s, allowed=None):
+    """What it prints; strace has seen each of its calls to the device, and none of them failed but the one that may."""
+    if not shutil.which("strace"):
+        raise SkipTest("no strace")
     roots = trees()
-    program = s.run("hip", [*build("rocm_hip", roots, "libamdhip64.so.5"), CODE / OBJECTS[gfx], "scale", MIB], **kwargs)
-    program.wait_line(words="ready")
-    return program
-
-
-def rocminfo(s):
-    roots = trees()
-    program = s.run("rocminfo", run_by(roots, roots[0] / "usr/bin/rocminfo"))
+    calls = s.directory / "calls"
+    program = s.run("rocminfo", ["strace", "-f", "-yy", "-e", "trace=ioctl", "-o", calls,
+                                 *run_by(roots, roots[0] / "usr/bin/rocminfo")])
     assert program.popen.wait(30) == 0, program.out() + program.err()
+    asked = [line for line in calls.read_text().splitlines() if "</dev/kfd" in line or "</dev/dri/" in line]
+    failed = [line for line in asked if " = -1 " in line and not (allowed and allowed in line)]
+    assert asked and not failed, failed
     return program.out()
 
 
@@ -45,7 +52,8 @@ def test_rocminfo_lists_eight_gpus():
 def test_rocminfo_without_a_gpu():
     trees()
     with RocmScene("none", start_agent=False) as s:
-        text = rocminfo(s)
+        # So do real drivers without one (tests/conformance/measured.c).
+        text = rocminfo(s, allowed="SET_XNACK_MODE")
     assert "Device Type:             CPU" in text and "Device Type:             GPU" not in text, text
 
 
@@ -64,38 +72,44 @@ def test_copies_come_back_and_memory_is_given_back(copies):
         wait_until(lambda: s.state()["memory_touched"] == 0, "memory is given back")
 
 
+def look_often(s, pid, snapshots, dumps):
+    session = s.attach(pid)
+    for _ in range(snapshots):
+        assert s.rpc.call("gpu.snapshot", session=session, max_stop_ms=STOP_MS)["queues"]
+    s.rpc.call("session.detach", session=session)
+    for i in range(dumps):
+        run = s.ctl("dump", pid, LONG_STOP, "-o", s.directory / f"core{i}")
+        assert run.returncode == 0, run.stderr
+
+
+def same_under_looks(s, program, step, snapshots, dumps):
+    """What a step printed before anybody looked, it prints as often as it is made beside all these looks."""
+    alone, rounds = step(), 0
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        looks = pool.submit(look_often, s, program.pid, snapshots, dumps)
+        while not looks.done():
+            assert step() == alone
+            rounds += 1
+        looks.result()
+    assert rounds > 1 and step() == alone, rounds
+    return alone
+
+
 def test_snapshots_and_dumps_change_nothing():
     trees()
     with RocmScene("gfx90a") as s:
         program = hip(s, "gfx90a")
-        alone = s.step(program, "copy", "ok copy")
-        assert alone.endswith(" wrong 0")
-        session = s.attach(program.pid)
-        ended = threading.Event()
-
-        def look():
-            for _ in range(100):
-                if not s.rpc.call("gpu.snapshot", session=session, max_stop_ms=STOP_MS)["queues"]:
-                    return
-            s.rpc.call("session.detach", session=session)
-            for i in range(20):
-                run = s.ctl("dump", program.pid, f"--max-stop={STOP_MS}ms", "-o", s.directory / f"core{i}")
-                if run.returncode:
-                    raise AssertionError(run.stderr)
-            ended.set()
-
-        looker = threading.Thread(target=look)
-        looker.start()
-        rounds = 0
-        while looker.is_alive() or not rounds:
-            assert s.step(program, "copy", "ok copy") == alone
-            rounds += 1
-        looker.join()
-        assert ended.is_set() and rounds > 1, rounds
-        assert s.step(program, "copy", "ok copy") == alone
+        assert same_under_looks(s, program, lambda: s.step(program, "copy", "ok copy"), SNAPSHOTS, DUMPS).endswith(" wrong 0")
 
 
-@pytest.mark.parametrize("gfx", OBJECTS)
+def test_snapshots_and_dumps_of_a_collective_change_nothing():
+    roots = trees("rccl")
+    with RocmScene("gfx90a,gfx90a") as s:
+        program = rccl(s, roots)
+        same_under_looks(s, program, lambda: s.step(program, "go", "ok"), SNAPSHOTS // 10, DUMPS // 10)
+
+
+@pytest.mark.parametrize("gfx", LAUNCHED_WAVES)
 def test_a_kernel_that_does_not_end_is_seen(gfx):
     trees()
     with RocmScene(gfx) as s:
@@ -126,21 +140,117 @@ def test_errors_take_the_runtime_s_own_way():
         assert "Memory access fault by GPU node-1" in program.out() + program.err(), program.err()
 
 
+@contextlib.contextmanager
+def stalled(store):
+    """Nothing can be stored: its own lock is taken."""
+    store.mkdir(0o700, exist_ok=True)
+    fd = os.open(store, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def listens(s, program):
+    process = next(p for p in s.state()["processes"] if p["pid"] == program.pid)
+    return process["debugged"] and int(process["enabled_mask"], 16) >> EXCEPTIONS["device_memory_violation"] - 1 & 1
+
+
+def test_a_rule_has_the_core_before_the_runtime_aborts():
+    """And what it loaded is in it, when its file is gone."""
+    trees()
+    reader = build_dbgapi("dbgapi_core")
+    with RocmScene("gfx90a", start_agent=False) as s:
+        conf = s.directory / "rules.conf"
+        conf.write_text("[rule all]\ndevice = amd\nrate_limit = none\ndeduplicate = none\nkeep = light\nhold = 5m\n")
+        s.start_agentd("--config", conf)
+        code = pathlib.Path(shutil.copy(object_of("gfx90a"), s.directory))
+        program = hip(s, "gfx90a", code=code, env={"HSA_ENABLE_DEBUG": "1"})
+        s.control(f"dispatch {program.pid} hold")
+        s.step(program, "launch", "launched")
+        wait_until(lambda: [q for q in s.queues(program) if q["held"]], "the dispatch is held")
+        wait_until(lambda: listens(s, program), "the rule listens")
+        with stalled(s.cores):
+            s.control(f"fault {program.pid} #0 0xdead000 not-present")
+            wait_until(lambda: s.rpc.call("agent.status")["rules"][0]["exceptions"], "the rule has the fault")
+            time.sleep(1)
+            assert program.popen.poll() is None, "it did not wait for its core"
+        assert program.popen.wait(30) == -signal.SIGABRT
+        assert "Memory access fault by GPU node-1" in program.out() + program.err(), program.err()
+        code.unlink()
+        record, = [r for r in s.rpc.call("cores.list")["records"] if r["pid"] == program.pid]
+        assert record["body"] == "present" and record["exception"] == "device_memory_violation", record
+        core = s.directory / "core"
+        run = s.ctl("cores", "export", record["record"], "-o", core)
+        assert run.returncode == 0, run.stderr
+        seen = read_core(reader, core)
+        assert len(seen["wave"]) == LAUNCHED_WAVES["gfx90a"] and seen["code"] == [["4"]] * len(seen["wave"]), seen
+        analyzed = json.loads(s.ctl("analyze", core, "-j").stdout)
+        group, = analyzed["groups"]
+        assert group["kernel"]["name"] == "scale" and group["frames"][0]["file"], group
+
+
 def test_the_simulator_dies():
     trees()
-    with RocmScene("gfx90a", start_agent=False) as s:
+    for start_agent in (False, True):
+        with RocmScene("gfx90a", start_agent=start_agent) as s:
+            program = hip(s, "gfx90a")
+            session = s.attach(program.pid) if start_agent else None
+            s.sim.popen.kill()
+            program.popen.stdin.close()
+            # Its own assertions end it; it hangs nowhere.
+            assert program.popen.wait(30) is not None
+            if session:
+                note = s.rpc.notification("session.ended")
+                assert note["session"] == session, note
+
+
+def test_a_program_dies_with_a_suspended_queue():
+    trees()
+    with RocmScene("gfx90a") as s:
         program = hip(s, "gfx90a")
-        s.sim.popen.kill()
-        program.popen.stdin.close()
-        # Its own assertions end it; it hangs nowhere.
-        assert program.popen.wait(30) is not None
+        assert s.step(program, "copy", "ok copy").endswith(" wrong 0")
+        session = s.attach(program.pid, control=True)
+        s.rpc.call("gpu.suspend", session=session, lease_ms=60000)
+        assert all(q["suspended"] for q in s.queues(program)) and s.state()["memory_touched"] > 0
+        program.popen.kill()
+        wait_until(lambda: not s.state()["processes"] and s.state()["memory_touched"] == 0, "memory is given back")
+        assert s.rpc.notification("session.ended") == {"session": session, "pid": program.pid, "reason": "exited"}
+
+
+def test_fork_and_exec_while_attached():
+    roots = trees()
+    with RocmScene("gfx90a") as s:
+        program = hip(s, "gfx90a")
+        alone = s.step(program, "copy", "ok copy")
+        session = s.attach(program.pid)
+        child = int(s.step(program, "fork", "ok fork").split()[-1])
+        # It has what its parent has open, and nothing on the GPU.
+        assert child not in [p["pid"] for p in s.state()["processes"]]
+        error = s.rpc.error("session.attach", pid=child)
+        assert error.name == "not_debuggable" and "no GPU context" in error.message, error
+        assert s.rpc.call("gpu.snapshot", session=session, max_stop_ms=STOP_MS)["queues"]
+        assert s.step(program, "copy", "ok copy") == alone
+        # The child lives on, with the device open and all that was mapped; no memory of the GPU is kept for it.
+        command = hip_command("gfx90a", roots)
+        s.step(program, "exec " + " ".join(map(str, command)), "ready")
+        note = s.rpc.notification("session.ended")
+        assert note["session"] == session and note["reason"] == "exec", note
+        assert status(program.pid)["TracerPid"] == "0"
+        session = s.attach(program.pid)
+        assert s.step(program, "copy", "ok copy") == alone
+        assert s.rpc.call("gpu.snapshot", session=session, max_stop_ms=STOP_MS)["queues"]
+        program.popen.kill()
+        wait_until(lambda: s.state()["memory_touched"] == 0, "memory is given back")
+        os.kill(child, signal.SIGKILL)
 
 
 def test_attached_while_the_runtime_starts():
     roots = trees()
     with RocmScene("gfx90a") as s:
         s.control("block runtime")
-        program = s.run("hip", [*build("rocm_hip", roots, "libamdhip64.so.5"), CODE / OBJECTS["gfx90a"], "scale", MIB])
+        program = s.run("hip", hip_command("gfx90a", roots))
         wait_until(lambda: any(c["wait"] == "block" for c in s.state()["pending"]), "it waits in RUNTIME_ENABLE")
         attached = []
         attacher = threading.Thread(target=lambda: attached.append(s.attach(program.pid)))
@@ -158,8 +268,7 @@ def test_attached_while_the_runtime_starts():
 def test_rccl_on_two_gpus_of_which_one_hangs():
     roots = trees("rccl")
     with RocmScene("gfx90a,gfx90a") as s:
-        program = s.run("rccl", build("rocm_rccl", roots, "librccl.so.1", "libamdhip64.so.5"))
-        program.wait_line(words="ready")
+        program = rccl(s, roots)
         s.control(f"dispatch {program.pid} hold #1")
         s.step(program, "go", "started")
         held = wait_until(lambda: [q for q in s.queues(program) if q["held"]], "the dispatch is held")
@@ -168,7 +277,8 @@ def test_rccl_on_two_gpus_of_which_one_hangs():
         run = s.ctl("snapshot", program.pid, "--again", "700", patience=120)
         assert run.returncode in (8, 10) and "HUNG" in run.stdout, run.stdout + run.stderr
         assert "ncclKernel_" in run.stdout and "all on GPU 1" in run.stdout, run.stdout
-        assert "ok\n" not in program.out()
+        assert "ok" not in program.out()
         s.control(f"dispatch {program.pid} complete")
-        wait_until(lambda: "ok\n" in program.out(), "both GPUs are done")
+        wait_until(lambda: "ok" in program.out(), "both GPUs are done")
+        program.popen.stdin.close()
         assert program.popen.wait(30) == 0
