@@ -179,8 +179,10 @@ def test_a_rule_has_the_core_before_the_runtime_aborts():
         assert program.popen.wait(30) == -signal.SIGABRT
         assert "Memory access fault by GPU node-1" in program.out() + program.err(), program.err()
         code.unlink()
-        record, = [r for r in s.rpc.call("cores.list")["records"] if r["pid"] == program.pid]
-        assert record["body"] == "present" and record["exception"] == "device_memory_violation", record
+        # The store has all of it, and may still be writing its end.
+        record = wait_until(lambda: [r for r in s.rpc.call("cores.list")["records"]
+                                     if r["pid"] == program.pid and r["body"] == "present"], "its core is stored")[0]
+        assert record["exception"] == "device_memory_violation", record
         core = s.directory / "core"
         run = s.ctl("cores", "export", record["record"], "-o", core)
         assert run.returncode == 0, run.stderr
