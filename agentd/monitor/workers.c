@@ -27,8 +27,8 @@
 #define GUARD_GRACE_MS 1000
 #define ARM_MS_MAX     (10 * WORKERS_TIMEOUT_MS_MAX)
 #define LOOK_MS	       5000
-/* Clients that detach and attach again have their targets looked at once, and not meanwhile. */
-#define LOOK_DELAY_MS  50
+/* Looks take the processor from a client that attaches again at once. */
+#define LOOK_DELAY_MS  100
 /* Time for whoever stopped a worker to let it go on. */
 #define STOPPED_MS     10000
 
@@ -349,12 +349,17 @@ static void free_worker(const struct workers *w, struct worker *k)
 	free(k);
 }
 
-static bool has_session(const struct workers *w, pid_t target)
+/* One look is enough for all sessions that ended since the first of them. */
+static void look_later(struct workers *w, struct worker *k)
 {
-	for (const struct worker *k = w->first; k; k = k->next)
-		if (k->kind == IPC_KIND_SESSION && k->target == target)
-			return true;
-	return false;
+	for (const struct worker *i = w->looks; i; i = i->next)
+		if (i->target == k->target && access_is_alive(i->target_pidfd)) {
+			free_worker(w, k);
+			return;
+		}
+	k->look_at = clock_deadline_ms(LOOK_DELAY_MS);
+	k->next = w->looks;
+	w->looks = k;
 }
 
 /* @return when the next one is due, 0: none is. */
@@ -365,15 +370,17 @@ static uint64_t look_at_targets(struct workers *w, uint64_t now)
 
 	while (*link) {
 		struct worker *k = *link;
+		bool alive = access_is_alive(k->target_pidfd);
+		/* A worker that has attached has answered whom it found; one that may yet fail to has not. */
+		bool waits = alive && workers_find_target(w, k->target);
 
-		if (k->look_at > now) {
-			next = clock_earlier(next, k->look_at);
+		if (waits || (alive && k->look_at > now)) {
+			next = waits ? next : clock_earlier(next, k->look_at);
 			link = &k->next;
 			continue;
 		}
 		*link = k->next;
-		/* A target that has a debugger again waits for nobody else; its new worker asks for the next look. */
-		if (!has_session(w, k->target))
+		if (alive)
 			rescue_target(w, k);
 		free_worker(w, k);
 	}
@@ -486,14 +493,12 @@ bool workers_reaped(struct workers *w, pid_t pid, int wait_status, struct ipc_en
 		log_warning("worker %d for process %d died (status 0x%x); the kernel released the target",
 			    (int)pid, (int)k->target, (unsigned)wait_status);
 	/* One that ends well may leave a record, too: something in the target outlasted its patience. */
-	if (k->kind == IPC_KIND_SESSION && k->how == IPC_HOW_CLEAN && look && !undo_record_owes(k->undo_fd)) {
-		k->look_at = clock_deadline_ms(LOOK_DELAY_MS);
-		k->next = w->looks;
-		w->looks = k;
+	if (k->kind == IPC_KIND_SESSION && (k->how != IPC_HOW_CLEAN || undo_record_owes(k->undo_fd))) {
+		rescue_target(w, k);
+	} else if (k->kind == IPC_KIND_SESSION && look) {
+		look_later(w, k);
 		return true;
 	}
-	if (k->kind == IPC_KIND_SESSION && (k->how != IPC_HOW_CLEAN || undo_record_owes(k->undo_fd)))
-		rescue_target(w, k);
 	free_worker(w, k);
 	return true;
 }

@@ -84,7 +84,7 @@ struct workers_setup {
 
 struct workers {
 	struct worker *first;
-	struct worker *looks; /**< Those that ended their sessions, and whose targets are to be looked at. */
+	struct worker *looks; /**< Those that ended, one of each target that is to be looked at. */
 	uint32_t last_id, last_session;
 	int32_t others[MONITOR_OTHERS]; /**< The agent's processes that are not its children; 0: none. */
 	struct rescues rescues; /**< Of targets of dead workers. */
