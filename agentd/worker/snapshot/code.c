@@ -399,6 +399,15 @@ int code_arguments(struct code_set *s, uint64_t handle, bool hidden, struct valu
 	return r < 0 ? r : values_arguments_find(s->image, handle - s->current->bias, hidden, ret);
 }
 
+/* An object is loaded once for each device, and all of them have the same problem. */
+static bool is_said(const char *text, const char *const *said, size_t n)
+{
+	while (n--)
+		if (!strcmp(said[n], text))
+			return true;
+	return false;
+}
+
 size_t code_missing(const struct code_set *s, bool all, const char *ret[CODE_MISSING_MAX])
 {
 	size_t n = 0, left_out = 0;
@@ -409,14 +418,17 @@ size_t code_missing(const struct code_set *s, bool all, const char *ret[CODE_MIS
 		ret[n++] = "code objects: there was no time to look all places up";
 	for (size_t i = 0; i < s->n_objects; i++) {
 		const struct code_object *o = &s->objects[i];
+		const char *text;
 
 		if (!o->problem || !(all || o->is_asked))
+			continue;
+		text = rpc_arena_printf(s->arena, "code object %.200s: %s", o->uri, o->problem);
+		if (text && is_said(text, ret, n))
 			continue;
 		if (n == CODE_MISSING_MAX - 1)
 			left_out++;
 		else
-			ret[n++] = rpc_arena_printf(s->arena, "code object %.200s: %s", o->uri,
-						    o->problem);
+			ret[n++] = text;
 	}
 	if (left_out)
 		ret[n++] = rpc_arena_printf(s->arena, "code objects: %zu more have problems",

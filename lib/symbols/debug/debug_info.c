@@ -16,7 +16,6 @@
 
 /* Limits for one image. */
 #define SPANS_MAX	 (1u << 20)
-#define LINE_BYTES_MAX	 ((uint64_t)4 << 20)
 #define EXPANDED_MAX	 ((uint64_t)128 << 20) /* Bytes of all compressed sections together. */
 
 void debug_enter(struct debug_info *d)
@@ -82,19 +81,16 @@ static uint64_t expanded_size(const struct elf_view *v, const Elf64_Shdr *s)
 	return size;
 }
 
-static bool is_expansion_limited(const struct elf_view *v, bool *ret_lines_fit)
+static bool is_expansion_limited(const struct elf_view *v)
 {
 	uint64_t total = 0;
 
-	*ret_lines_fit = true;
 	for (size_t i = 1; i < v->n_sections; i++) {
 		Elf64_Shdr s = elf_view_section(v, i);
 		uint64_t size = expanded_size(v, &s);
 
 		if (size > EXPANDED_MAX)
 			return false;
-		if (is_section(elf_view_section_name(v, &s), "line") && size > LINE_BYTES_MAX)
-			*ret_lines_fit = false;
 		total += size;
 	}
 	return total <= EXPANDED_MAX;
@@ -220,7 +216,9 @@ int debug_open_tables(struct debug_info *d)
 	if (d->tried_tables)
 		return 0;
 	d->tried_tables = true;
-	return line_table_create(d->dw, LINE_ROWS_MAX, &d->tables);
+	if (!d->lines)
+		return -EBADMSG;
+	return line_table_create(d->dw, d->lines, d->lines_size, LINE_ROWS_MAX, &d->tables);
 }
 
 static int open_all(struct debug_info *d, uint8_t *bytes, size_t size)
@@ -234,24 +232,23 @@ static int open_all(struct debug_info *d, uint8_t *bytes, size_t size)
 	d->dw = dwarf_begin_elf(d->elf, DWARF_C_READ, NULL);
 	if (!d->dw)
 		return -EBADMSG;
+	(void)find_section(d, "line", &d->lines, &d->lines_size);
 	r = find_section(d, "info", &d->info, &d->info_size);
 	if (r == -ENOENT) /* A cubin that was compiled with -lineinfo has lines only. */
-		return d->lines_fit ? debug_open_tables(d) : -EFBIG;
+		return debug_open_tables(d);
 	return r < 0 ? r : read_units(d);
 }
 
 int debug_info_create(const struct elf_view *v, uint8_t *bytes, struct debug_info **ret)
 {
 	struct debug_info *d;
-	bool lines_fit;
 	int r;
 
-	if (!is_expansion_limited(v, &lines_fit))
+	if (!is_expansion_limited(v))
 		return -EFBIG;
 	d = calloc(1, sizeof(*d));
 	if (!d)
 		return -ENOMEM;
-	d->lines_fit = lines_fit;
 	d->is_cuda = v->header.e_machine == EM_CUDA;
 	if (d->is_cuda)
 		relocate_debug_sections(v, bytes);
@@ -296,7 +293,7 @@ size_t debug_info_bytes(const struct debug_info *d)
 
 int debug_info_state(const struct debug_info *d)
 {
-	return d && (d->was_spent || d->gave_up || !d->lines_fit || line_table_is_cut(d->tables)) ?
+	return d && (d->was_spent || d->gave_up || d->lines_cut || line_table_is_cut(d->tables)) ?
 		       -EFBIG :
 		       0;
 }

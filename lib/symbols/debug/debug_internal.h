@@ -16,8 +16,11 @@
 #include "symbols/debug/pieces.h"
 
 #define DEPTH_MAX 256
-/* One byte of a line program can make a row, for which libdw 0.188 needs 130 bytes in between. */
-#define LINE_ROWS_MAX (1u << 21)
+/*
+ * Rows of all line programs that are read.  One byte of a program makes a row at most, for which libdw 0.188 needs
+ * 130 bytes in between.
+ */
+#define LINE_ROWS_MAX ((size_t)4 << 20)
 
 struct line_table;
 
@@ -59,7 +62,9 @@ struct debug_info {
 	bool tried_tables;
 	const uint8_t *info; /**< Content of .debug_info, expanded; libdw points into it. */
 	size_t info_size;
-	bool lines_fit;
+	const uint8_t *lines; /**< Content of .debug_line, expanded; NULL: it has none, and libdw is not asked. */
+	size_t lines_size;
+	bool lines_cut; /**< A line program was too large to be read. */
 	struct debug_unit *units;
 	size_t n_units, unit_capacity;
 	struct debug_span_list spans;	  /**< Pieces of code as the units tell them. */

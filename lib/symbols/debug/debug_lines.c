@@ -11,14 +11,26 @@ struct position {
 	int line, column;
 };
 
+/* May the line program of a unit be read, beside those that have been? */
+static bool lines_fit(struct debug_info *d, Dwarf_Die *cu)
+{
+	Dwarf_Attribute a;
+	Dwarf_Word at;
+
+	if (!d->lines || !dwarf_attr(cu, DW_AT_stmt_list, &a) || dwarf_formudata(&a, &at) < 0)
+		return false;
+	if (d->n_rows + line_program_size(d->lines, d->lines_size, at) <= LINE_ROWS_MAX)
+		return true;
+	d->lines_cut = true;
+	return false;
+}
+
 static bool load_lines(struct debug_info *d, struct debug_unit *u, Dwarf_Die *cu)
 {
 	Dwarf_Lines *lines;
 	size_t n;
 
-	if (d->n_rows >= LINE_ROWS_MAX)
-		d->lines_fit = false;
-	if (!u->tried_lines && d->lines_fit && !d->budget.spent &&
+	if (!u->tried_lines && !d->budget.spent && lines_fit(d, cu) &&
 	    dwarf_getsrclines(cu, &lines, &n) == 0 && n) {
 		u->has_lines = true;
 		d->n_rows += n;
@@ -111,7 +123,7 @@ bool debug_has_line(struct debug_info *d, struct debug_unit *u, uint64_t address
 
 static struct line_table *tables_of(struct debug_info *d)
 {
-	if (d->lines_fit && !d->budget.spent)
+	if (!d->budget.spent)
 		(void)debug_open_tables(d);
 	return d->tables;
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/reader.h"
 #include "base/vec.h"
 #include "symbols/location.h"
 
@@ -39,7 +40,21 @@ static int add_table(struct line_table *t, Dwarf_Lines *lines, size_t n)
 	return 0;
 }
 
-static int read_tables(struct line_table *t, size_t rows_max)
+size_t line_program_size(const uint8_t *section, size_t size, uint64_t at)
+{
+	struct reader r;
+	uint64_t length;
+
+	if (at >= size)
+		return 0;
+	reader_init(&r, section + at, size - at);
+	length = reader_u32(&r);
+	if (length == UINT32_MAX)
+		length = reader_u64(&r);
+	return length < size - at ? (size_t)length : (size_t)(size - at);
+}
+
+static int read_tables(struct line_table *t, const uint8_t *section, size_t size, size_t rows_max)
 {
 	Dwarf_Off at = 0, next = 0;
 	Dwarf_Lines *lines = NULL;
@@ -47,12 +62,13 @@ static int read_tables(struct line_table *t, size_t rows_max)
 	size_t n = 0;
 	int r = 0;
 
-	while (r == 0 && dwarf_next_lines(t->dw, at, &next, &cu, NULL, NULL, &lines, &n) == 0 &&
-	       next > at) {
-		if (t->n_tables == TABLES_MAX || t->n_rows + n > rows_max) {
+	while (r == 0) {
+		if (t->n_tables == TABLES_MAX || t->n_rows + line_program_size(section, size, at) > rows_max) {
 			t->cut = true;
 			return 0;
 		}
+		if (dwarf_next_lines(t->dw, at, &next, &cu, NULL, NULL, &lines, &n) || next <= at)
+			break;
 		if (lines && n)
 			r = add_table(t, lines, n);
 		at = next;
@@ -60,7 +76,7 @@ static int read_tables(struct line_table *t, size_t rows_max)
 	return r;
 }
 
-int line_table_create(Dwarf *dw, size_t rows_max, struct line_table **ret)
+int line_table_create(Dwarf *dw, const uint8_t *section, size_t size, size_t rows_max, struct line_table **ret)
 {
 	struct line_table *t = calloc(1, sizeof(*t));
 	int r;
@@ -68,7 +84,7 @@ int line_table_create(Dwarf *dw, size_t rows_max, struct line_table **ret)
 	if (!t)
 		return -ENOMEM;
 	t->dw = dw;
-	r = read_tables(t, rows_max);
+	r = read_tables(t, section, size, rows_max);
 	if (r == 0 && !t->n_tables && !t->cut)
 		r = -EBADMSG;
 	if (r < 0) {

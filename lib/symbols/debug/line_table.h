@@ -19,13 +19,21 @@
 struct line_table;
 
 /**
+ * Tell how many bytes a line program takes, which are more than it makes rows.
+ * @param section  .debug_line, expanded.
+ * @param at       Where the program begins, not checked.
+ */
+size_t line_program_size(const uint8_t *section, size_t size, uint64_t at);
+
+/**
  * Read the line tables.
  * @param dw        Must outlive the object.
- * @param rows_max  Most rows that are kept; more are left out.
+ * @param section   As for line_program_size().
+ * @param rows_max  Programs that could make more rows together are left out.
  * @param ret       Release with line_table_destroy().
  * @return 0, also when something was left out; -EBADMSG (nothing could be read), -ENOMEM.
  */
-int line_table_create(Dwarf *dw, size_t rows_max, struct line_table **ret);
+int line_table_create(Dwarf *dw, const uint8_t *section, size_t size, size_t rows_max, struct line_table **ret);
 /**
  * Release line tables.  NULL is allowed, here and in the functions below, and is an empty table.
  */

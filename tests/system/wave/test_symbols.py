@@ -313,6 +313,16 @@ def with_line_table(data, size):
     return bytes(out)
 
 
+def with_more_lines(data, size):
+    """The same object with line programs of @size bytes, of which its unit has the first: as of a library with many units."""
+    head, offset, length = elf_sections(data)[".debug_line"]
+    program = data[offset:offset + length]
+    programs = program * (size // length + 1)
+    out = bytearray(data + programs)
+    struct.pack_into("<QQ", out, head + 24, len(data), len(programs))
+    return bytes(out)
+
+
 def spoiled(directory):
     """name -> (script line that loads a good and a bad object, what is said of the bad one)"""
     # Without build-id: an object with the build-id of one that is in the cache is not even read.
@@ -390,6 +400,42 @@ def test_broken_objects_do_not_hide_the_others():
             run = s.ctl("snapshot", s.app.pid, LONG_STOP)
             assert run.returncode == 8 and "spin" in run.stdout and "its file is gone" in run.stdout, run
             s.rpc.call("session.detach", session=s.session)
+            runs_on(s)
+
+
+def test_a_large_object_has_lines():
+    """What is read is bounded, not how much there is: one unit of 24 MiB of line programs is wanted."""
+    with tempfile.TemporaryDirectory(prefix="gpu-agent-test.") as directory:
+        os.chmod(directory, 0o755)
+        path = pathlib.Path(directory) / "large.co"
+        path.write_bytes(with_more_lines((DATA / "shapes-gfx90a.co").read_bytes(), 24 << 20))
+        chain, address = next((c, a) for c, a in Expected(DATA / "shapes-gfx90a.co").chains().items() if len(c) == 3)
+        with scene(f"object file://{path} 0x100000; queues 1") as s:
+            s.session = s.attach()
+            waves = s.directory / "waves"
+            waves.write_text(f"halted n=4 pc={0x100000 + address:#x}\n")
+            plant(s, 0, f"script {waves}")
+            doc = snapshot(s)
+            assert doc["complete"], doc["missing"]
+            group, = doc["groups"]
+            assert frames_of(group) == list(chain) and "app::shape<" in group["kernel"]["name"], group
+            runs_on(s)
+
+
+def test_an_object_that_is_loaded_twice_is_complained_about_once():
+    with tempfile.TemporaryDirectory(prefix="gpu-agent-test.") as directory:
+        os.chmod(directory, 0o755)
+        path = pathlib.Path(directory) / "large.co"
+        path.write_bytes(with_line_table((DATA / "spin-gfx90a.co").read_bytes(), 5 << 20))
+        with scene(f"object file://{path} 0x100000; object file://{path} 0x200000; queues 1") as s:
+            s.session = s.attach()
+            address = next(iter(Expected(DATA / "spin-gfx90a.co").frames))
+            waves = s.directory / "waves"
+            waves.write_text("".join(f"halted n=4 pc={at + address:#x}\n" for at in (0x100000, 0x200000)))
+            plant(s, 0, f"script {waves}")
+            doc = snapshot(s)
+            assert len(doc["missing"]) == 1 and "too large" in doc["missing"][0], doc["missing"]
+            assert len(doc["groups"]) == 2, doc["groups"]
             runs_on(s)
 
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Debug information made to keep its reader busy. */
 #include <elf.h>
+#include <errno.h>
 
 #include "symbols/debug_info.h"
 #include "symbols/image.h"
@@ -165,8 +166,11 @@ static void gives_up_on_functions_on_top_of_each_other(void)
 #define FUNCTION_SIZE 256u
 #define LINES_SIZE    (FUNCTIONS * FUNCTION_SIZE)
 
-/* Each byte of code has a line of its own, numbered from 1 on. */
-static size_t make_lines(uint8_t *to)
+/*
+ * A line program with @p n rows of a byte each behind the first one, which is line 1 at @p low.
+ * @param row  19: each is one address and one line further; 1: each is the same again.
+ */
+static size_t make_lines(uint8_t *to, uint64_t low, uint8_t row, size_t n)
 {
 	static const uint8_t header[] = {
 		0, 0, 0, 0, 4, 0, 27, 0, 0, 0, /* Length, version, bytes of the header from here. */
@@ -175,7 +179,6 @@ static size_t make_lines(uint8_t *to)
 		0, 'a', '.', 'c', 0, 0, 0, 0, 0,
 	};
 	static const uint8_t end[] = { 2, 1, 0, 1, 1 }; /* advance_pc 1; end_sequence */
-	uint64_t low = CODE_START;
 	uint32_t length;
 	uint8_t *at = to + sizeof(header);
 
@@ -184,8 +187,8 @@ static size_t make_lines(uint8_t *to)
 	memcpy(at + 3, &low, sizeof(low));
 	at += 11;
 	*at++ = 1; /* copy: the first row */
-	memset(at, 19, LINES_SIZE - 1); /* One address and one line further. */
-	at += LINES_SIZE - 1;
+	memset(at, row, n);
+	at += n;
 	memcpy(at, end, sizeof(end));
 	at += sizeof(end);
 	length = (uint32_t)(at - to) - 4;
@@ -193,6 +196,7 @@ static size_t make_lines(uint8_t *to)
 	return (size_t)(at - to);
 }
 
+/* Each byte of code has a line of its own, numbered from 1 on. */
 static char *make_large_code(size_t *ret_size)
 {
 	static uint8_t lines[LINES_SIZE + 128];
@@ -208,7 +212,8 @@ static char *make_large_code(size_t *ret_size)
 
 		info.functions[i] = (struct function){ 4, low, low + FUNCTION_SIZE };
 	}
-	return make_file(EM_AMDGPU_NUMBER, &info, sizeof(info), lines, make_lines(lines), ret_size);
+	return make_file(EM_AMDGPU_NUMBER, &info, sizeof(info), lines,
+			 make_lines(lines, CODE_START, 19, LINES_SIZE - 1), ret_size);
 }
 
 /* The answer to one question may not depend on how many there were. */
@@ -242,6 +247,62 @@ static void answers_any_number_of_questions(void)
 	CU_ASSERT_TRUE(test_cpu_ns() - start_ns < UINT64_C(5000000000));
 }
 
-TEST_SUITE(symbols_limits, TEST(answers_any_number_of_questions),
+#define UNITS	      6u
+#define PROGRAM_BYTES ((uint32_t)1 << 20)
+
+/* Units with line programs of these sizes, one behind the other, each with a page of code. */
+static struct symbols_image *make_units(const uint32_t *program_bytes)
+{
+	struct unit_with_lines info[UNITS];
+	struct symbols_image *image = NULL;
+	size_t lines = 0, total, room = 0;
+	uint8_t *program;
+	char *bytes;
+
+	for (size_t i = 0; i < UNITS; i++)
+		room += program_bytes[i] + 128;
+	program = calloc(1, room);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(program);
+	for (size_t i = 0; i < UNITS; i++) {
+		uint64_t low = CODE_START + i * CODE_SIZE;
+
+		info[i] = (struct unit_with_lines){ sizeof(info[i]) - 4, 4, 0, 8, 5, (uint32_t)lines, low, CODE_SIZE };
+		lines += make_lines(program + lines, low, 1, program_bytes[i]);
+	}
+	bytes = make_file(EM_AMDGPU_NUMBER, info, sizeof(info), program, lines, &total);
+	TEST_EQ_FATAL(symbols_image_create(bytes, total, &image), 0);
+	free(bytes);
+	free(program);
+	return image;
+}
+
+static bool has_line(struct symbols_image *image, size_t unit)
+{
+	static struct symbols_location location;
+
+	symbols_image_locate(image, CODE_START + unit * CODE_SIZE, &location);
+	return location.n_frames == 1 && location.frames[0].line == 1;
+}
+
+/* Only the programs that are needed count, and together. */
+static void reads_the_lines_that_are_asked_for(void)
+{
+	static const uint32_t sizes[UNITS] = { 5 * PROGRAM_BYTES, PROGRAM_BYTES, PROGRAM_BYTES, PROGRAM_BYTES,
+					       PROGRAM_BYTES, 16 };
+	struct symbols_image *image = make_units(sizes);
+
+	for (size_t i = 1; i < 4; i++)
+		TEST_EQ(has_line(image, i), true);
+	TEST_EQ(symbols_image_debug_state(image), 0);
+	TEST_EQ(has_line(image, 0), false);
+	TEST_EQ(symbols_image_debug_state(image), -EFBIG);
+	/* One that is too large does not take the others' place. */
+	TEST_EQ(has_line(image, 5), true);
+	TEST_EQ(has_line(image, 4), false);
+	TEST_EQ(has_line(image, 5), true);
+	symbols_image_destroy(image);
+}
+
+TEST_SUITE(symbols_limits, TEST(reads_the_lines_that_are_asked_for), TEST(answers_any_number_of_questions),
 	   TEST(gives_up_on_forty_million_dies), TEST(is_not_caught_by_siblings),
 	   TEST(gives_up_on_deep_nesting), TEST(gives_up_on_functions_on_top_of_each_other));
