@@ -55,6 +55,11 @@ struct corefile_problem {
 #define COREFILE_AGENT_NOTE	 "gpu-agent"
 #define COREFILE_AGENT_NOTE_TYPE 1u
 #define COREFILE_AGENT_SECTION	 ".gpu-agent"
+/**
+ * The type of more notes of that name, each with a code object out of a file that readers would not find: its URI
+ * with the NUL, then its bytes.  A debugger takes small numbers for notes of the system's own.
+ */
+#define COREFILE_AGENT_CODE_TYPE 0x45444f43u
 
 /** Most problems that are kept; all of them are counted. */
 #define COREFILE_PROBLEMS_MAX 64

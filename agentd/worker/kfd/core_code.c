@@ -5,12 +5,18 @@
  * memory that the target can write, so only addresses in its mappings go into the core.
  */
 #include <elf.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agentd/worker/kfd/core_write.h"
+#include "agentd/worker/process/code_file.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/vec.h"
 #include "symbols/code_list.h"
+#include "symbols/image.h"
 #include "symbols/uri.h"
 
 #define PAGE_BYTES UINT64_C(4096)
@@ -18,6 +24,9 @@
 #define CODE_MAX (UINT64_C(64) << 20)
 /* Most bytes of all code objects; no program has loaded more. */
 #define CODE_ALL_MAX (UINT64_C(4) << 30)
+/* Most bytes of code objects out of files, as much as is read of one, and the time for all files. */
+#define FILES_BYTES_MAX SYMBOLS_IMAGE_BYTES_MAX
+#define FILES_MS	1000
 /* Largest list that is copied; a larger one is read later. */
 #define LIST_MAX (UINT64_C(16) << 20)
 #define HEADERS_MAX  64u
@@ -38,6 +47,11 @@ struct range {
 struct code {
 	struct kfd_core *core;
 	struct symbols_code_list list;
+	uint64_t *pcs; /* Of all waves, in ascending order. */
+	size_t n_pcs;
+	int own_root; /* The root directory of whoever reads the core on this machine. */
+	uint64_t files_bytes, files_until_ns;
+	const char *file_left_out; /* The URI of the first file that there was no room or no time for, or that cannot be read. */
 	struct range *ranges; /* Whole pages. */
 	size_t n, capacity;
 	size_t at;	/* The first range that ends behind the start of the mapping looked at. */
@@ -88,10 +102,91 @@ static uint64_t loaded_size(const struct memory *m, uint64_t bias)
 	return size;
 }
 
+/* Is a wave in this code?  For an estimate, which has seen no waves: may one be there? */
+static bool has_waves(const struct code *k, uint64_t address, uint64_t size)
+{
+	size_t low = 0, high = k->n_pcs;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (k->pcs[middle] < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return k->core->estimate || (low < k->n_pcs && k->pcs[low] - address < size);
+}
+
+static bool has_file(const struct code *k, const char *uri)
+{
+	const struct kfd_core *c = k->core;
+
+	for (size_t i = 0; i < c->n_notes; i++)
+		if (c->notes[i].type == COREFILE_AGENT_CODE_TYPE && !strcmp(c->notes[i].desc, uri))
+			return true;
+	return false;
+}
+
+/* Would a reader on this machine find the file that the target has opened? */
+static bool is_found(const struct code *k, const struct kfd_code_file *f)
+{
+	struct stat st;
+	auto_close int fd = code_file_open(k->own_root, f->path, &st);
+
+	return fd >= 0 && st.st_dev == f->st.st_dev && st.st_ino == f->st.st_ino;
+}
+
+/* Read a code object out of its file into a note; for an estimate, only count its bytes.  @return false: it is left out. */
+static bool copy_file(struct code *k, const struct code_object *o, uint64_t size)
+{
+	struct kfd_core *c = k->core;
+	size_t name = strlen(o->uri) + 1, kept = c->estimate ? 0 : size;
+	char *desc = malloc(name + kept);
+
+	if (!desc)
+		return false;
+	memcpy(desc, o->uri, name);
+	if (kfd_code_read(&c->k->t, o, 0, desc + name, kept) != (ssize_t)kept) {
+		free(desc);
+		return false;
+	}
+	if (kfd_core_add_note(c, COREFILE_AGENT_CODE_TYPE, desc, name + kept) < 0)
+		return false;
+	k->files_bytes += size;
+	c->told->bytes += size - kept;
+	return true;
+}
+
+/*
+ * Names and lines of code in a file are in that file only.  Readers find it by its path, but not that of a process
+ * with another root directory, so it goes into the core.
+ */
+static void want_file(struct code *k, const struct symbols_code *e)
+{
+	struct kfd_core *c = k->core;
+	struct code_object o = { .uri = e->uri, .bias = e->bias };
+	struct code_stat st;
+
+	if (!kfd_code_is_file(&o) || has_file(k, e->uri))
+		return;
+	if (clock_now_ns() < k->files_until_ns) {
+		/* One that is gone is missing for readers as well, and they tell it. */
+		if (kfd_code_stat(&c->k->t, &o, &st) < 0 || is_found(k, &c->k->code_file))
+			return;
+		if (st.size <= FILES_BYTES_MAX - k->files_bytes && copy_file(k, &o, st.size))
+			return;
+	}
+	if (!k->file_left_out && !c->estimate)
+		k->file_left_out = e->uri;
+}
+
 static void want_object(struct code *k, const struct symbols_code *e)
 {
 	uint64_t size = loaded_size(&k->core->k->t.memory, e->bias);
 
+	if (has_waves(k, e->bias, size))
+		want_file(k, e);
 	if (size > CODE_MAX) {
 		if (!k->n_large++) {
 			k->large_bytes = size;
@@ -164,10 +259,31 @@ static void want_kernel(struct code *k, const struct rpc_queue *q, uint64_t disp
 		want(k, p.kernarg_address, d.kernarg_bytes);
 }
 
+static int by_pc(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static void sort_pcs(struct code *k, const struct target_waves *waves)
+{
+	k->pcs = waves->n_waves ? malloc(waves->n_waves * sizeof(*k->pcs)) : NULL;
+	if (!k->pcs) {
+		k->core->no_memory = k->core->no_memory || waves->n_waves;
+		return;
+	}
+	for (size_t i = 0; i < waves->n_waves; i++)
+		k->pcs[k->n_pcs++] = waves->waves[i].pc;
+	qsort(k->pcs, k->n_pcs, sizeof(*k->pcs), by_pc);
+}
+
 static void want_waves(struct code *k, const struct target_waves_from *from,
 		       const struct target_waves *waves)
 {
 	const struct wave *last = NULL;
+
+	sort_pcs(k, waves);
 
 	for (size_t i = 0; i < waves->n_waves; i++) {
 		const struct wave *w = &waves->waves[i];
@@ -248,10 +364,18 @@ static int put(struct code *k)
 	return r;
 }
 
-static void tell(const struct code *k)
+static void tell(const struct code *k, bool full)
 {
 	struct kfd_core *c = k->core;
 
+	if (k->file_left_out)
+		kfd_core_missing(c, rpc_arena_printf(c->arena,
+						     "code object %.200s: its file is not in the core, into which at "
+						     "most %zu MiB of files in another root directory are read, in at "
+						     "most a second",
+						     k->file_left_out, FILES_BYTES_MAX >> 20));
+	if (full)
+		return;
 	if (k->n_large)
 		kfd_core_missing(c, rpc_arena_printf(c->arena,
 						     "code object %.200s: of its %llu MiB, a core that is "
@@ -316,7 +440,9 @@ static void want_list(struct code *k, bool has_waves)
 void kfd_core_add_code(struct kfd_core *c, const struct target_waves_from *from,
 		       const struct target_waves *waves, bool full)
 {
-	struct code k = { .core = c };
+	struct code k = { .core = c,
+			  .own_root = open("/", O_RDONLY | O_PATH | O_DIRECTORY | O_CLOEXEC),
+			  .files_until_ns = clock_deadline_ms(FILES_MS) };
 	int r;
 
 	want_waves(&k, from, waves);
@@ -326,8 +452,11 @@ void kfd_core_add_code(struct kfd_core *c, const struct target_waves_from *from,
 	r = r < 0 ? r : put(&k);
 	if (r < 0)
 		kfd_core_missing(c, "code objects: /proc/PID/maps is not readable");
-	if (!full)
-		tell(&k);
+	tell(&k, full);
+	kfd_code_done(&c->k->t);
+	if (k.own_root >= 0)
+		close(k.own_root);
 	symbols_code_list_deinit(&k.list);
+	free(k.pcs);
 	free(k.ranges);
 }

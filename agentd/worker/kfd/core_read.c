@@ -202,14 +202,54 @@ static int core_wave_memory(struct target *t, const struct target_waves_from *fr
 
 /* ------------------------------------------------------------------ code objects ------------- */
 
+/* @return the bytes of a code object whose file is in the core; NULL: it is not. */
+static const uint8_t *file_in_core(struct target *t, const char *uri, size_t *ret_size)
+{
+	const struct amdcore *core = &core_of(t)->core;
+	size_t name = strlen(uri) + 1;
+
+	for (uint32_t i = 0; i < core->n_notes; i++) {
+		const struct amdcore_note *n = &core->notes[i];
+
+		if (n->type != COREFILE_AGENT_CODE_TYPE || strcmp(n->name, COREFILE_AGENT_NOTE) != 0 ||
+		    n->size < name || memcmp(n->desc, uri, name) != 0)
+			continue;
+		*ret_size = n->size - name;
+		return (const uint8_t *)n->desc + name;
+	}
+	return NULL;
+}
+
 /* A file on this machine may be of another build: it is believed only if the core proves it. */
 static int core_code_stat(struct target *t, const struct code_object *o, struct code_stat *ret)
 {
-	int r = kfd_code_stat(t, o, ret);
+	size_t size;
+	bool is_here = file_in_core(t, o->uri, &size);
+	int r = 0;
 
+	if (is_here)
+		*ret = (struct code_stat){ .size = size };
+	else
+		r = kfd_code_stat(t, o, ret);
 	if (r == 0 && kfd_code_is_file(o))
 		r = kfd_code_compare(t, o, ret->size);
-	return r == KFD_CODE_UNSURE ? -ESTALE : r;
+	if (r == KFD_CODE_UNSURE)
+		return is_here ? 0 : -ESTALE;
+	return r;
+}
+
+static ssize_t core_code_read(struct target *t, const struct code_object *o, uint64_t offset, void *buf, size_t size)
+{
+	size_t all;
+	const uint8_t *bytes = file_in_core(t, o->uri, &all);
+
+	if (!bytes)
+		return kfd_code_read(t, o, offset, buf, size);
+	if (offset >= all)
+		return 0;
+	size = size < all - offset ? size : all - (size_t)offset;
+	memcpy(buf, bytes + offset, size);
+	return (ssize_t)size;
 }
 
 /* ------------------------------------------------------------------ opening ------------------ */
@@ -237,7 +277,7 @@ static const struct target_ops target_core_kfd_ops = {
 	.wave_spaces = TARGET_SPACES_COMMON,
 	.code_list = kfd_code_list,
 	.code_stat = core_code_stat,
-	.code_read = kfd_code_read,
+	.code_read = core_code_read,
 	.code_done = kfd_code_done,
 };
 

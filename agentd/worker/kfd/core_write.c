@@ -14,6 +14,7 @@
 #include "agentd/worker/kfd/registers.h"
 #include "base/out.h"
 #include "base/clock.h"
+#include "base/vec.h"
 
 /* Time for the stops of all threads together; less than what the deadline of a call leaves. */
 #define HOST_MS	 500
@@ -236,7 +237,9 @@ static void core_free(struct kfd_core *c)
 		munmap(c->store, c->store_size);
 	free(c->list);
 	free(c->pieces);
-	free(c->head_text);
+	for (size_t i = 0; i < c->n_notes; i++)
+		free((void *)c->notes[i].desc);
+	free(c->notes);
 	free(c->devices);
 	free(c->queues);
 	free(c->core.segments);
@@ -254,19 +257,27 @@ static int undo_core(void *ctx, uint64_t arg, struct agent_err *err)
 	return 0;
 }
 
+int kfd_core_add_note(struct kfd_core *c, uint32_t type, void *desc, size_t size)
+{
+	if (vec_reserve(&c->notes, c->n_notes, 1, &c->notes_capacity, sizeof(*c->notes)) < 0) {
+		free(desc);
+		return -ENOMEM;
+	}
+	c->notes[c->n_notes++] = (struct amdcore_note){ .name = COREFILE_AGENT_NOTE, .type = type,
+							.desc = desc, .size = (uint32_t)size };
+	c->core.notes = c->notes;
+	c->core.n_notes = (uint32_t)c->n_notes;
+	return 0;
+}
+
 static int take_head(struct kfd_core *c, const struct out *head)
 {
-	c->head_text = malloc(head->size + 1);
-	if (!c->head_text)
+	void *text = malloc(head->size + 1);
+
+	if (!text)
 		return -ENOMEM;
-	memcpy(c->head_text, head->data, head->size);
-	c->head = (struct amdcore_note){ .name = COREFILE_AGENT_NOTE,
-					 .type = COREFILE_AGENT_NOTE_TYPE,
-					 .desc = c->head_text,
-					 .size = (uint32_t)head->size };
-	c->core.notes = &c->head;
-	c->core.n_notes = 1;
-	return 0;
+	memcpy(text, head->data, head->size);
+	return kfd_core_add_note(c, COREFILE_AGENT_NOTE_TYPE, text, head->size);
 }
 
 static int add_host(struct kfd_core *c, const struct target_core_wanted *what,
@@ -276,7 +287,7 @@ static int add_host(struct kfd_core *c, const struct target_core_wanted *what,
 	int r;
 
 	if (what->estimate) {
-		c->told->bytes = kfd_core_estimate_host(c);
+		c->told->bytes += kfd_core_estimate_host(c);
 		return 0;
 	}
 	r = kfd_core_add_host(c, clock_deadline_ms(HOST_MS), &threads);
@@ -352,6 +363,7 @@ int kfd_core_begin(struct target *t, const struct target_waves_from *from,
 	c->arena = a;
 	c->told = ret;
 	c->shares_stop = what->waves;
+	c->estimate = what->estimate;
 	*ret = (struct target_core){ 0 };
 	r = collect(c, from, what, err);
 	if (r == 0 && !what->estimate && !what->ours)

@@ -35,8 +35,10 @@ struct kfd_core {
 	uint32_t ticket; /**< The undo entry that forgets this core when its client leaves. */
 	uint8_t runtime[AMDCORE_RUNTIME_SIZE];
 	void *devices, *queues;
-	struct amdcore_note head;
-	void *head_text;
+	/** Notes of the agent's own; what they point to is owned. */
+	struct amdcore_note *notes;
+	size_t n_notes, notes_capacity;
+	bool estimate; /**< Nothing is kept, only counted. */
 
 	/* The copies lie in this mapping, one behind the other. */
 	uint8_t *store;
@@ -65,14 +67,20 @@ struct kfd_core {
  * @param text  NULL adds nothing: the arena is exhausted then, which it remembers itself.
  */
 void kfd_core_missing(struct kfd_core *c, const char *text);
+/**
+ * Add a note of the agent's own.
+ * @param desc  Released with the core, and on failure.
+ * @return 0, -ENOMEM.
+ */
+int kfd_core_add_note(struct kfd_core *c, uint32_t type, void *desc, size_t size);
 /** Is the mapping readable memory?  Of the mappings of devices only those of a GPU's memory are. */
 bool kfd_core_is_memory(const struct mapping *m);
 
 /* core_code.c */
 
 /**
- * Add the code objects and all else that explains the waves, to be read later; list what of it is
- * not in the core.
+ * Add the code objects and all else that explains the waves, to be read later, but code objects in files that
+ * readers would not find, which are read now; list what of it is not in the core.
  * @param full  The core gets all mappings besides, so that only what none of them has is missing.
  */
 void kfd_core_add_code(struct kfd_core *c, const struct target_waves_from *from,

@@ -15,6 +15,7 @@ import signal
 import struct
 import subprocess
 import sys
+from unittest import SkipTest
 
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
@@ -240,6 +241,71 @@ def test_code_objects_can_be_saved():
         assert s.rpc.error("code.read", session=s.session, uri="file:///etc/passwd", offset=0, size=4).name == "failed"
     finally:
         s.__exit__(*sys.exc_info())
+
+
+def start_elsewhere(s, files):
+    """A process that has loaded these files, name -> bytes, from a place that has nothing of that name for others."""
+    place, hidden = s.directory / "place", s.directory / "hidden"
+    for d in (place, hidden):
+        d.mkdir()
+    for name, data in files.items():
+        (hidden / name).write_bytes(data)
+    loads = "; ".join(f"load {place}/{name}" for name in files)
+    s.app = s.start("app", ["unshare", "--mount", "--propagation", "private", "sh", "-c",
+                            f"mount --bind {hidden} {place} && exec {BIN}/gpu-agent-simapp --kfd {s.mount}/kfd "
+                            f"--status-file {s.directory}/status -e 'runtime ttmp; {loads}; queues 1; spin'"])
+    s.app.wait_line()
+    s.session = s.attach(control=True)
+    objects = s.rpc.call("code.list", session=s.session)["objects"]
+    script = s.directory / "waves"
+    at = int(re.search(r"(0x\w+)\nspin\n", (CODE / "spin-gfx90a.expect").read_text())[1], 16)
+    script.write_text("".join(f"halted n=4 pc={int(o['bias'], 16) + at:#x}\n" for o in objects))
+    s.control(f"waves {s.app.pid} 0 script {script}")
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_code_of_another_root_is_in_the_core(full):
+    need_root()
+    if full and SANITIZED:
+        raise SkipTest("the mappings of sanitizers are too large for a full core")
+    data = (CODE / KERNELS["gfx90a"]).read_bytes()
+    with Scene(app=None, gpus="gfx90a") as s:
+        start_elsewhere(s, {"kernel.co": data})
+        most = s.rpc.call("core.begin", session=s.session, estimate=True, full=full)["bytes"]
+        core = fetch(s, full=full)
+        assert full or core.stat().st_size <= most
+        live, seen = snapshot(s), document(ctl("analyze", core, "-j"))
+        assert seen["complete"] and seen["groups"] == live["groups"], (seen, live)
+        group, = seen["groups"]
+        assert group["kernel"]["name"] == "spin" and group["frames"][0]["file"].endswith("spin.cl"), group
+        out = s.directory / "saved.co"
+        assert ctl("analyze", core, "--extract-code", "0", out).returncode == 0 and out.read_bytes() == data
+        # One of the same name here is another one.
+        (s.directory / "place/kernel.co").write_bytes((CODE / KERNELS["gfx1030"]).read_bytes())
+        assert document(ctl("analyze", core, "-j"))["groups"] == live["groups"]
+
+
+def test_code_that_everybody_finds_is_not_in_the_core():
+    with Scene(app=None, gpus="gfx90a") as s:
+        s.app = s.start_app(f"runtime ttmp; load {CODE}/{KERNELS['gfx90a']}; queues 1; spin")
+        s.session = s.attach(control=True)
+        pc = (int(s.rpc.call("code.list", session=s.session)["objects"][0]["address"], 16) + 0x200) & ~3
+        s.control(f"waves {s.app.pid} 0 halted 4 {pc:#x}")
+        assert b".debug_line" not in fetch(s).read_bytes()
+
+
+def test_more_code_of_another_root_than_a_core_has_room_for():
+    need_root()
+    data = (CODE / KERNELS["gfx90a"]).read_bytes()
+    with Scene(app=None, gpus="gfx90a") as s:
+        start_elsewhere(s, {name: data + name[:1].encode() * (40 << 20) for name in ("a.co", "b.co")})
+        path = s.directory / "core"
+        s.rpc.call("session.detach", session=s.session)
+        run = s.ctl("dump", s.app.pid, LONG_STOP, "-o", path)
+        assert run.returncode == PARTIAL and "b.co: its file is not in the core" in run.stderr, run
+        assert "a.co: " not in run.stderr, run.stderr
+        seen = document(ctl("analyze", path, "-j"), PARTIAL)
+        assert len(seen["missing"]) == 1 and "b.co: its file is gone" in seen["missing"][0], seen["missing"]
 
 
 def test_a_file_that_was_built_again_gives_no_lines():
