@@ -284,6 +284,19 @@ static void note_gpus(struct ctl *c, const struct group_rows *rows, struct table
 		table_note(t, "GPU %zu: %s", i, escaped(c, g->gpus[i].name));
 }
 
+/* Waves of some devices, gfx90a for one, carry their dispatch only if AMD's runtime asks, as it does when told to. */
+static void note_dispatches(const struct rpc_gpu_snapshot_result *s, struct table *t)
+{
+	bool carried = !s->runtime.has_ttmp_setup || s->runtime.ttmp_setup;
+
+	for (size_t i = 0; !carried && i < s->n_groups; i++) {
+		if (s->groups[i].representative.has_dispatch)
+			continue;
+		table_note(t, "kernels by pc: dispatches are known if the program is started with HSA_ENABLE_DEBUG=1");
+		return;
+	}
+}
+
 int snapshot_show_groups(struct ctl *c, const struct snapshot_page *page, const struct group_rows *rows)
 {
 	const struct group_rows_view view = { c->vendor, &c->gpus, c->verbose || page->arguments,
@@ -300,6 +313,7 @@ int snapshot_show_groups(struct ctl *c, const struct snapshot_page *page, const 
 	if (r < 0)
 		return ctl_fail(c, -r, "writing the table");
 	note_gpus(c, rows, &t);
+	note_dispatches(page->snapshot, &t);
 	if (!c->verbose)
 		table_note(&t, "details: -v");
 	return ctl_print_table(c, &t);

@@ -110,10 +110,12 @@ def test_snapshots_and_dumps_of_a_collective_change_nothing():
 
 
 @pytest.mark.parametrize("gfx", LAUNCHED_WAVES)
-def test_a_kernel_that_does_not_end_is_seen(gfx):
+@pytest.mark.parametrize("debug", ["0", "1"])
+def test_a_kernel_that_does_not_end_is_seen(gfx, debug):
+    """With and without asking for waves that carry their dispatch, which only gfx90a of these needs."""
     trees()
     with RocmScene(gfx) as s:
-        program = hip(s, gfx)
+        program = hip(s, gfx, env={"HSA_ENABLE_DEBUG": debug})
         s.control(f"dispatch {program.pid} hold")
         s.step(program, "launch", "launched")
         held = wait_until(lambda: [q for q in s.queues(program) if q["held"]], "the dispatch is held")
@@ -122,6 +124,7 @@ def test_a_kernel_that_does_not_end_is_seen(gfx):
         shot = s.rpc.call("gpu.snapshot", session=session, max_stop_ms=STOP_MS)
         assert shot["complete"], shot["missing"]
         assert [(g["kernel"]["name"], g["waves"]) for g in shot["groups"]] == [("scale", LAUNCHED_WAVES[gfx])], shot["groups"]
+        assert ("dispatch" in shot["groups"][0]["representative"]) == (debug == "1" or gfx != "gfx90a"), shot["groups"]
         s.rpc.call("session.detach", session=session)
         run = s.ctl("snapshot", program.pid, "--again", "700")
         assert run.returncode == 10 and "scale" in run.stdout, run.stdout + run.stderr

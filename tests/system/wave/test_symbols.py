@@ -163,6 +163,24 @@ def test_a_kernel_without_code_object_keeps_its_address():
         assert group["kernel"]["address"] in row and "0x1000" in row, row
 
 
+def test_without_dispatches_the_pc_names_the_kernel():
+    """As AMD's runtime has it unless it is told otherwise: nothing that was asked for is missing, but arguments."""
+    for runtime, carried in (("on", False), ("ttmp", True)):
+        with Scene(app=f"runtime {runtime}; load {DATA}/spin-gfx90a.co; queues 1; waves 0 halted 4 spin+16; spin", gpus="gfx90a") as s:
+            s.session = s.attach()
+            doc = snapshot(s)
+            assert doc["complete"], doc["missing"]
+            group, = doc["groups"]
+            assert group["kernel"]["name"] == "spin" and group["frames"][0]["line"], group
+            assert ("dispatch" in group["representative"]) == carried, group
+            s.rpc.call("session.detach", session=s.session)
+            run = s.ctl("snapshot", s.app.pid, LONG_STOP)
+            assert run.returncode == 0 and ("HSA_ENABLE_DEBUG=1" in run.stdout) != carried, run.stdout
+            run = s.ctl("snapshot", s.app.pid, LONG_STOP, "--arguments")
+            told = [line for line in run.stdout.split("\n") if line.startswith("missing  arguments of kernels: waves do not")]
+            assert (run.returncode == 8 and len(told) == 1) != carried, run.stdout
+
+
 def test_waves_of_one_line_are_one_group():
     """Two addresses of the same line and chain; a third of another line; a fourth without any line."""
     expected = Expected(DATA / "spin-gfx90a.co")
