@@ -364,6 +364,14 @@ static void tell_newer_runtime(struct wave_capture *w)
 				     rt->r_version, SYMBOLS_R_VERSION_KNOWN);
 }
 
+/* A program makes its queues when it has enabled its runtime, unless that is of before the kernel could be told. */
+static const char *why_no_runtime(const struct target_kfd *k)
+{
+	return k->t.runtime.state == RPC_RUNTIME_STATE_DISABLED ?
+		       ", although it has queues: its ROCm is too old to be debugged (5.2 is, 6.1 is not), or shuts down" :
+		       "";
+}
+
 static int look_at_waves(struct wave_capture *w, struct target_waves *ret, struct agent_err *err)
 {
 	struct agent_err why = { 0 };
@@ -382,7 +390,7 @@ static int look_at_waves(struct wave_capture *w, struct target_waves *ret, struc
 		return target_end(&w->k->t, w->k->t.end_reason, "gpu.snapshot", err);
 	w->k->n_seen = w->n_hot;
 	if (!stopped) {
-		wave_capture_missing(w, "waves: %s", why.message);
+		wave_capture_missing(w, "waves: %s%s", why.message, why_no_runtime(w->k));
 		return 0;
 	}
 	if (w->n_hot)

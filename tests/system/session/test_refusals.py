@@ -65,7 +65,7 @@ def test_wrong_and_dead_pids():
 
 def test_not_a_gpu_process():
     with Scene() as s, idle_process() as pid:
-        refused(s, pid, "not_debuggable", 5)
+        refused(s, pid, "not_debuggable", 5, "has not opened the GPU", "hsa_init", "watch rule")
         report = s.rpc.call("process.doctor", pid=pid)
         assert not report["ok"]
         assert s.ctl("doctor", pid).returncode == 5
@@ -234,7 +234,7 @@ def test_control_with_the_runtime_off():
         session = s.attach()
         assert len(s.rpc.call("gpu.queues", session=session)["queues"]) == 1
         error = s.rpc.error("gpu.suspend", session=session)
-        assert error.name == "not_debuggable" and "runtime" in error.message and error.hint, error
+        assert error.name == "not_debuggable" and "runtime" in error.message and "too old" in error.hint, error
 
 
 def test_user_errors_of_the_command():
