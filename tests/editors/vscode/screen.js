@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+// What a person sees of VS Code in a browser, and what is written down of it.
+"use strict";
+const readline = require("readline");
+
+const [, url, , source, , out] = process.argv.slice(2);
+const PATIENCE = 120000; // a deadline only decides how long a failure takes
+const CALL_STACK = ".debug-call-stack .monaco-list-row";
+const VARIABLES = ".debug-variables .monaco-list-row";
+const DISASSEMBLY = ".disassembly-view .monaco-list-row";
+const CONSOLE = ".repl .monaco-list-row";
+const NOTICE = ".notification-list-item-message";
+const PICKER = ".quick-input-widget .monaco-list-row";
+
+const seen = {};
+let page;
+
+function setPage(opened) {
+	page = opened;
+	page.setDefaultTimeout(PATIENCE);
+}
+
+const texts = (selector) => page.locator(selector).allTextContents();
+const row = (selector, text) => page.locator(selector, { hasText: text }).first();
+const shoot = (name, clip) => page.screenshot({ path: `${out}/${name}.png`, clip });
+
+// Until some row of a list has that text; the texts of all rows.
+async function rows(selector, text) {
+	await row(selector, text).waitFor({ timeout: PATIENCE });
+	return texts(selector);
+}
+
+const lines = readline.createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+
+async function meet(word) {
+	console.log(word);
+	await lines.next();
+}
+
+// Keys are lost while the editor is busy with something else: again, until it worked.
+async function until(what, attempt) {
+	const deadline = Date.now() + PATIENCE;
+	for (;;) {
+		try {
+			return await attempt();
+		} catch (error) {
+			if (Date.now() > deadline)
+				throw new Error(`${what}: ${error.message}`);
+		}
+	}
+}
+
+async function command(name) {
+	await page.keyboard.press("F1");
+	const input = page.locator(".quick-input-widget input.input");
+	await input.waitFor();
+	await input.fill(`>${name}`);
+	await row(PICKER, name).click();
+}
+
+async function openWorkbench() {
+	await page.goto(url);
+	await page.locator(".monaco-workbench").waitFor();
+	// The extension's own mark: before it is there, keys do nothing.
+	await page.locator(".statusbar-item", { hasText: "GPU agent" }).waitFor();
+	await row(".explorer-folders-view .monaco-list-row", source).dblclick();
+	await page.locator(".monaco-editor .view-line").first().waitFor();
+}
+
+module.exports = {
+	CALL_STACK, CONSOLE, DISASSEMBLY, NOTICE, PATIENCE, PICKER, VARIABLES, command, meet, row, rows, seen, setPage, shoot, steps: { openWorkbench }, texts, until,
+	get page() {
+		return page;
+	},
+};
