@@ -2,7 +2,8 @@
 /*
  * Whether a person still uses the editor.  An editor goes on running when nobody looks at it any
  * more: a tab is closed, a lid is shut, and the process that speaks with us stays.  What it asks
- * for by itself, right after an event, is no sign of use; everything else that it asks for is.
+ * for by itself, right after an event, is no sign of use, nor is a request that says `automatic`;
+ * everything else that it asks for is.
  */
 #include <string.h>
 

@@ -235,6 +235,9 @@ static void note_life(struct dap *d, const struct dap_request *q)
 {
 	char context[16] = "";
 
+	/* A view that looks again says so. */
+	if (dap_json_is_true(dap_json_get(q->args, "automatic")))
+		return;
 	if (!strcmp(q->command, "evaluate"))
 		(void)dap_json_str(dap_json_get(q->args, "context"), context, sizeof(context));
 	dap_alive_request(&d->alive, q->command, context, clock_now_ns());

@@ -165,3 +165,31 @@ def test_who_waits_for_an_exception_may_look_at_it():
         s.raise_queue(0, "wave_memory_violation")
         assert a.event("stopped")["allThreadsStopped"] and s.target_state()["suspended_queues"] == 2
         a.finish()
+
+
+def look_again(a, **arguments):
+    """What a view of groups, waves and lanes asks for; with automatic=True, nobody is there."""
+    a.call("gpuAgent/groups", **arguments)
+    wave = a.call("gpuAgent/waves", threadId=1, **arguments)["waves"][0]["ref"]
+    a.call("gpuAgent/lanes", threadId=1, wave=wave, **arguments)
+
+
+def test_a_view_that_looks_again_is_nobody():
+    """It keeps no queue suspended, and no exception stops one for it; whoever opens a row of it is there."""
+    with scene() as s, Adapter(s.socket) as a:
+        start_as_editors_do(a, s, stopIdleMs=2000)
+        a.pause()
+        paused = time.monotonic()
+        while not a.has_event("continued") and time.monotonic() < paused + 6:
+            look_again(a, automatic=True)
+            time.sleep(0.3)
+        a.event("continued", 1)
+        look_again(a, automatic=True)
+        s.raise_queue(0, "wave_memory_violation")
+        assert not a.event("stopped")["allThreadsStopped"]
+        assert s.target_state()["suspended_queues"] == 0
+        look_again(a)
+        s.raise_queue(0, "wave_memory_violation")
+        assert a.event("stopped")["allThreadsStopped"] and s.target_state()["suspended_queues"] == 2
+        a.finish()
+        runs_on(s)
