@@ -11,7 +11,7 @@ import zipfile
 from xml.etree import ElementTree as xml
 
 TYPES = {"json": "application/json", "js": "application/javascript", "md": "text/markdown", "vsixmanifest": "text/xml",
-         "txt": "text/plain", "png": "image/png"}
+         "txt": "text/plain", "png": "image/png", "svg": "image/svg+xml"}
 SCHEMA = "http://schemas.microsoft.com/developer/vsx-schema/2011"
 #: What a marketplace shows, by the file in the extension's directory.
 ASSETS = {"package.json": "Microsoft.VisualStudio.Code.Manifest",

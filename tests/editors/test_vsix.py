@@ -52,7 +52,7 @@ def test_the_file_has_what_a_marketplace_asks_for():
         assert head[:8] == b"\x89PNG\r\n\x1a\n" and min(struct.unpack(">II", head[16:])) >= 128, head
         assert f"extension/{package['main']}" in names
     assert package["publisher"] and package["categories"] and package["license"] == "MIT" and "private" not in package
-    allowed = ("package.json", "README.md", "LICENSE.txt", "icon.png", "out/", "node_modules/vscode-jsonrpc/")
+    allowed = ("package.json", "README.md", "LICENSE.txt", "icon.png", "out/", "media/", "node_modules/vscode-jsonrpc/")
     left = [n for n in names if not n.removeprefix("extension/").startswith((*allowed, "extension.vsixmanifest", "[Content_Types]"))]
     assert not left, left
 

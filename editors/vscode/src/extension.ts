@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: MIT
-// The debugger of type "gpu-agent": which process, which adapter.  What is debugged is the adapter's
-// business (gpu-agentctl dap).
+// The debugger of type "gpu-agent": which process, which adapter, and the views beside it.  What is
+// debugged is the adapter's business (gpu-agentctl dap).
 import * as vscode from "vscode";
-import { chooseLane } from "./lanes";
+import { commands } from "./commands";
 import { pickProcess } from "./picker";
+import { environment, program } from "./program";
 import { Queues } from "./queues";
-import { socketSetting, setting } from "./settings";
+import { Sessions, TYPE } from "./sessions";
+import { socketSetting } from "./settings";
+import { attachTo } from "./start";
 import { wireTrace } from "./trace";
-
-const TYPE = "gpu-agent";
-const NAME = "GPU process";
-
-function attachTo(target: { pid: string } | { coreFile: string }, name = NAME): vscode.DebugConfiguration {
-	return { type: TYPE, request: "attach", name, ...target };
-}
+import { Tree } from "./view/tree";
 
 /** Asks for the process where the configuration names nothing; nothing is started when that is cancelled. */
 async function resolve(
@@ -26,52 +23,8 @@ async function resolve(
 }
 
 function adapter(session: vscode.DebugSession): vscode.DebugAdapterDescriptor {
-	const socket = socketSetting(session.configuration.socket);
-	const env: Record<string, string> = socket ? { GPU_AGENT_SOCKET: socket } : {};
-	const path = setting("path") || process.env.GPU_AGENT_CTL || "gpu-agentctl";
-	return new vscode.DebugAdapterExecutable(path, ["dap"], { env });
-}
-
-async function attach(): Promise<void> {
-	await vscode.debug.startDebugging(undefined, { type: TYPE, request: "attach", name: NAME });
-}
-
-async function openCore(): Promise<void> {
-	const files = await vscode.window.showOpenDialog({ title: "Core file", openLabel: "Open" });
-	if (files)
-		await vscode.debug.startDebugging(undefined, attachTo({ coreFile: files[0].fsPath }, "GPU core"));
-}
-
-/** A session of ours that the editor shows. */
-function active(): vscode.DebugSession | undefined {
-	const session = vscode.debug.activeDebugSession;
-	return session?.type === TYPE ? session : undefined;
-}
-
-/** From another client of the same user, or as an administrator. */
-async function takeControl(): Promise<void> {
-	try {
-		if (!await active()?.customRequest("gpuAgent/takeControl"))
-			return;
-		vscode.window.setStatusBarMessage("This session controls the GPU process", 5000);
-	} catch (e) {
-		await vscode.window.showErrorMessage((e as Error).message);
-	}
-}
-
-async function lane(): Promise<void> {
-	const session = active();
-	try {
-		if (session)
-			await chooseLane(session);
-	} catch (e) {
-		await vscode.window.showErrorMessage((e as Error).message);
-	}
-}
-
-/** Also where the editor takes the session for stopped already.  The answer to a failure shows itself. */
-async function pause(): Promise<void> {
-	await Promise.resolve(active()?.customRequest("pause", { threadId: 1 })).catch(() => undefined);
+	const env = environment(socketSetting(session.configuration.socket));
+	return new vscode.DebugAdapterExecutable(program(), ["dap"], { env });
 }
 
 function statusBar(): vscode.StatusBarItem {
@@ -84,27 +37,26 @@ function statusBar(): vscode.StatusBarItem {
 	return item;
 }
 
-export function activate(context: vscode.ExtensionContext): void {
+function debuggers(): vscode.Disposable[] {
 	const provider: vscode.DebugConfigurationProvider = {
 		provideDebugConfigurations: () => [attachTo({ pid: "${command:PickProcess}" })],
 		resolveDebugConfiguration: resolve,
 	};
-	context.subscriptions.push(
+	return [
 		vscode.debug.registerDebugConfigurationProvider(TYPE, provider),
 		vscode.debug.registerDebugConfigurationProvider(
 			TYPE, { provideDebugConfigurations: provider.provideDebugConfigurations },
 			vscode.DebugConfigurationProviderTriggerKind.Dynamic),
 		vscode.debug.registerDebugAdapterDescriptorFactory(TYPE, { createDebugAdapterDescriptor: adapter }),
-		vscode.commands.registerCommand("gpu-agent.attach", attach),
-		vscode.commands.registerCommand("gpu-agent.openCore", openCore),
-		vscode.commands.registerCommand("gpu-agent.takeControl", takeControl),
-		vscode.commands.registerCommand("gpu-agent.chooseLane", lane),
-		vscode.commands.registerCommand("gpu-agent.pause", pause),
-		vscode.commands.registerCommand("gpu-agent.pickProcess", (config?: vscode.DebugConfiguration) =>
-			pickProcess(config?.socket)),
-	);
+	];
+}
+
+export function activate(context: vscode.ExtensionContext): void {
+	const sessions = new Sessions();
+	const tree = new Tree(sessions);
 	const queues = new Queues();
 	context.subscriptions.push(
+		...debuggers(), sessions, tree, ...commands(sessions, tree),
 		vscode.debug.registerDebugAdapterTrackerFactory(TYPE, {
 			createDebugAdapterTracker: (session) => queues.tracker(session),
 		}),

@@ -1,44 +1,35 @@
 // SPDX-License-Identifier: MIT
 // Lanes of the wave that the editor shows: the values and frames of one of them are shown.
 import * as vscode from "vscode";
-
-interface Lane {
-	lane: number;
-	active: boolean;
-	shown: boolean;
-	pc: string;
-	workItem?: number[];
-	exception?: string;
-}
-
-interface Lanes {
-	threadId: number;
-	wave: string;
-	lanes: Lane[];
-}
+import { Lane, request } from "./requests";
 
 interface Item extends vscode.QuickPickItem {
 	lane: number;
 }
 
-function item(l: Lane): Item {
+/** What is known of a lane besides its number. */
+export function factsOf(l: Lane): string {
 	const facts = [l.active ? "active" : "inactive", `pc ${l.pc}`];
 	if (l.workItem)
 		facts.unshift(`(${l.workItem.join(", ")})`);
+	return facts.join(", ");
+}
+
+function item(l: Lane): Item {
 	return {
 		lane: l.lane,
 		label: `${l.shown ? "$(check) " : ""}lane ${l.lane}`,
-		description: facts.join(", "),
+		description: factsOf(l),
 		detail: l.exception,
 	};
 }
 
 /** Of the thread whose frames were shown last. */
 export async function chooseLane(session: vscode.DebugSession): Promise<void> {
-	const { threadId, wave, lanes } = await session.customRequest("gpuAgent/lanes") as Lanes;
+	const { threadId, wave, lanes } = await request(session, "gpuAgent/lanes", {});
 	const chosen = await vscode.window.showQuickPick(lanes.map(item), {
 		title: `Lanes of ${wave}`, placeHolder: "Lane whose variables and frames are shown", matchOnDescription: true, matchOnDetail: true,
 	});
 	if (chosen)
-		await session.customRequest("gpuAgent/lanes", { threadId, lane: chosen.lane });
+		await request(session, "gpuAgent/lanes", { threadId, lane: chosen.lane });
 }

@@ -1,54 +1,28 @@
 // SPDX-License-Identifier: MIT
-// Processes that use a GPU, as the agent lists them.
+// Asks which process is meant.
 import * as vscode from "vscode";
-import { Client, defaultSocket, Process } from "./client";
+import { defaultSocket, Process } from "./client";
+import { factsOf, failure, processes, whyNot } from "./processes";
 import { socketSetting } from "./settings";
 
 interface Item extends vscode.QuickPickItem {
 	pid: number;
 }
 
-function count(n: number, noun: string): string {
-	return `${n} ${noun}${n === 1 ? "" : "s"}`;
-}
-
 function item(p: Process): Item {
-	const facts = [p.vendor === "amd" ? "AMD" : "NVIDIA", count(p.gpu_ids.length, "device"), count(p.queues, "queue")];
-	if (p.ns_pid)
-		facts.push(`${p.ns_pid} in its container`);
-	if (p.container)
-		facts.push(p.container);
 	return {
 		pid: p.pid,
 		label: `$(${p.debuggable ? "circuit-board" : "circle-slash"}) ${p.pid} ${p.comm}`,
-		description: facts.join(", "),
-		detail: p.debuggable ? p.exe : `Cannot be debugged: ${p.reason ?? "the agent does not say why"}`,
+		description: factsOf(p).join(", "),
+		detail: whyNot(p) ?? p.exe,
 	};
-}
-
-async function processes(socket: string): Promise<Item[]> {
-	const agent = await Client.connect(socket);
-	try {
-		const list = (await agent.processList()).processes;
-		return [...list.filter((p) => p.debuggable), ...list.filter((p) => !p.debuggable)].map(item);
-	} finally {
-		await agent.close();
-	}
-}
-
-function say(socket: string, error: unknown): void {
-	const code = (error as NodeJS.ErrnoException).code;
-	const absent = code === "ENOENT" || code === "ECONNREFUSED";
-	const text = error instanceof Error ? error.message : String(error);
-	void vscode.window.showErrorMessage(absent ? `No GPU agent listens on ${socket}: start gpu-agentd.socket, ` +
-		"gpu-agentd --user, or say in the setting gpuAgent.socket where it is." : `GPU agent: ${text}`);
 }
 
 /** @returns undefined when nothing was chosen, or nothing can be; why, has been said then */
 export async function pickProcess(ofConfiguration?: unknown): Promise<string | undefined> {
 	const socket = socketSetting(ofConfiguration) ?? defaultSocket();
 	try {
-		const items = await processes(socket);
+		const items = (await processes(socket)).map(item);
 		if (!items.length) {
 			void vscode.window.showInformationMessage("No process that you may see uses a GPU.");
 			return undefined;
@@ -58,7 +32,7 @@ export async function pickProcess(ofConfiguration?: unknown): Promise<string | u
 		});
 		return chosen && String(chosen.pid);
 	} catch (error) {
-		say(socket, error);
+		void vscode.window.showErrorMessage(failure(socket, error));
 		return undefined;
 	}
 }

@@ -7,6 +7,7 @@ const fs = require("fs");
 const { chromium } = require("playwright-core");
 const screen = require("./screen");
 const session = require("./session");
+const view = require("./view");
 
 const [story, , , , , out] = process.argv.slice(2);
 const FLAGS = [
@@ -15,11 +16,12 @@ const FLAGS = [
 	"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 ];
 
-const STEPS = { ...screen.steps, ...session };
+const STEPS = { ...screen.steps, ...session, ...view };
 const STORIES = {
 	session: ["openWorkbench", "lookAtPicker", "attach", "registers", "chooseLane", "disassembly", "debugConsole",
 		"pauseAtFault", "pauseAndContinue", "deviceFault", "stop", "attachInVain", "withoutAgent"],
 	abandoned: ["openWorkbench", "attachToHeld", "takeControl", "pauseAndLoseTab"],
+	view: ["openWorkbench", "openView", "attachFromView", "goToWhatRuns", "pauseAll", "goToLane", "leaveView"],
 };
 
 async function main() {

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+// What a person can do, by its name in package.json.
+import * as vscode from "vscode";
+import { dump } from "./dump";
+import { chooseLane } from "./lanes";
+import { pickProcess } from "./picker";
+import { request } from "./requests";
+import { Session, Sessions } from "./sessions";
+import { attach, openCore } from "./start";
+import type { Place } from "./view/node";
+import { ProcessNode } from "./view/process";
+import { Row } from "./view/row";
+import type { Tree } from "./view/tree";
+
+const NOTICE_MS = 5000;
+
+async function askForCore(): Promise<void> {
+	const files = await vscode.window.showOpenDialog({ title: "Core file", openLabel: "Open" });
+	if (files)
+		await openCore(files[0].fsPath);
+}
+
+/** From another client of the same user, or as an administrator. */
+async function takeControl(session: Session): Promise<void> {
+	await request(session.debug, "gpuAgent/takeControl", undefined);
+	vscode.window.setStatusBarMessage("This session controls the GPU process", NOTICE_MS);
+}
+
+/** Also where the editor takes the session for stopped already.  The answer to a failure shows itself. */
+async function pause(session: Session): Promise<void> {
+	await request(session.debug, "pause", { threadId: 1 }).catch(() => undefined);
+}
+
+async function goOn(session: Session): Promise<void> {
+	await request(session.debug, "continue", { threadId: 1 }).catch(() => undefined);
+}
+
+async function show(place?: Place): Promise<void> {
+	if (place && !await place.session.show(place.focus))
+		vscode.window.setStatusBarMessage("It runs: pause the GPU to go there", NOTICE_MS);
+}
+
+/** The process of a row; undefined for what is none. */
+function processOf(row: unknown): number | undefined {
+	return row instanceof Row && row.node instanceof ProcessNode ? row.node.process.pid : undefined;
+}
+
+async function writeCore(row?: unknown): Promise<void> {
+	const pid = processOf(row) ?? Number(await pickProcess());
+	const file = pid ? await dump(pid) : undefined;
+	if (file && await vscode.window.showInformationMessage(`The core file is written: ${file}`, "Open"))
+		await openCore(file);
+}
+
+/** Failures of what a person has asked for are told. */
+function told<A extends unknown[]>(f: (...args: A) => Promise<void>): (...args: A) => Promise<void> {
+	return (...args) => f(...args).catch((error: unknown) => {
+		void vscode.window.showErrorMessage(error instanceof Error ? error.message : String(error));
+	});
+}
+
+export function commands(sessions: Sessions, tree: Tree): vscode.Disposable[] {
+	const active = (f: (s: Session) => Promise<void>) => async (): Promise<void> => {
+		const session = sessions.active();
+		if (session)
+			await f(session);
+	};
+	const every = (f: (s: Session) => Promise<void>) => async (): Promise<void> => {
+		await Promise.all(sessions.all().filter((s) => s.pid !== undefined).map(f));
+	};
+	const table: Record<string, (...args: never[]) => Promise<unknown>> = {
+		attach: () => attach(),
+		attachProcess: (row: unknown) => attach(processOf(row)),
+		openCore: askForCore,
+		takeControl: active(takeControl),
+		chooseLane: active((s) => chooseLane(s.debug)),
+		pause: active(pause),
+		pauseAll: every(pause),
+		continueAll: every(goOn),
+		show: async () => show(await tree.selected()),
+		dump: writeCore,
+		refresh: () => tree.refresh(),
+	};
+	return [
+		...Object.entries(table).map(([name, f]) => vscode.commands.registerCommand(`gpu-agent.${name}`, told(f as () => Promise<void>))),
+		vscode.commands.registerCommand("gpu-agent.pickProcess", (config?: vscode.DebugConfiguration) => pickProcess(config?.socket)),
+	];
+}

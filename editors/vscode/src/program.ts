@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// gpu-agentctl, which is the adapter and does what needs no session.
+import { execFile } from "node:child_process";
+import * as vscode from "vscode";
+import { setting, socketSetting } from "./settings";
+
+export function program(): string {
+	return setting("path") || process.env.GPU_AGENT_CTL || "gpu-agentctl";
+}
+
+export function environment(socket?: string): Record<string, string> {
+	return socket ? { GPU_AGENT_SOCKET: socket } : {};
+}
+
+/** What a program says on standard output at most. */
+const OUTPUT_BYTES = 64 << 20;
+
+export interface Ended {
+	code: number;
+	stdout: string;
+	stderr: string;
+}
+
+/** Runs gpu-agentctl to its end, or until it is cancelled.  @throws when it cannot be started */
+export function run(argv: string[], cancel?: vscode.CancellationToken): Promise<Ended> {
+	return new Promise((resolve, reject) => {
+		const env = { ...process.env, ...environment(socketSetting()) };
+		const child = execFile(program(), argv, { env, maxBuffer: OUTPUT_BYTES }, (error, stdout, stderr) => {
+			if (error && typeof error.code !== "number" && !error.signal)
+				reject(error);
+			else
+				resolve({ code: error ? Number(error.code ?? 1) : 0, stdout, stderr });
+		});
+		cancel?.onCancellationRequested(() => child.kill("SIGINT"));
+	});
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+// Debug sessions of ours, and what each has told of its groups, waves and lanes.
+import * as vscode from "vscode";
+import { Focus, Groups, Lanes, request, WaveName, Waves } from "./requests";
+
+export const TYPE = "gpu-agent";
+
+interface Message {
+	type: string;
+	event?: string;
+}
+
+/** What was told stays true until the adapter says that something else is shown. */
+export class Session {
+	/** The pid of its process; undefined for a core file. */
+	readonly pid?: number;
+	readonly coreFile?: string;
+	private readonly known = new Map<string, Promise<Groups>>();
+	private readonly pages = new Map<string, Promise<Waves>>();
+	private readonly lanes = new Map<string, Promise<Lanes>>();
+	/** Looks at waves and lanes under way: one at what runs is told to the editor as a change. */
+	private looking = 0;
+
+	constructor(readonly debug: vscode.DebugSession) {
+		const { pid, processId, coreFile } = debug.configuration;
+		this.coreFile = typeof coreFile === "string" ? coreFile : undefined;
+		this.pid = this.coreFile ? undefined : Number(pid ?? processId);
+	}
+
+	get id(): string {
+		return this.debug.id;
+	}
+
+	/** The view shows them by itself, whoever is there. */
+	groups(): Promise<Groups> {
+		return kept(this.known, "", () => request(this.debug, "gpuAgent/groups", { automatic: true }));
+	}
+
+	wavesOf(threadId: number, start: number, count: number, automatic: boolean): Promise<Waves> {
+		return kept(this.pages, `${threadId} ${start} ${count}`, () =>
+			this.look(() => request(this.debug, "gpuAgent/waves", { threadId, start, count, automatic })));
+	}
+
+	lanesOf(threadId: number, wave: WaveName, automatic: boolean): Promise<Lanes> {
+		return kept(this.lanes, `${threadId} ${JSON.stringify(wave)}`, () =>
+			this.look(() => request(this.debug, "gpuAgent/lanes", { threadId, wave, automatic })));
+	}
+
+	/** @returns whether the editor goes there: it cannot go to what runs */
+	async show(focus: Focus): Promise<boolean> {
+		return (await request(this.debug, "gpuAgent/focus", { ...focus, reveal: true })).revealed;
+	}
+
+	/** @returns whether anything that was told is not true any more */
+	hears(message: Message): boolean {
+		if (message.type !== "event" || !["stopped", "continued", "invalidated"].includes(message.event ?? ""))
+			return false;
+		// What a look at waves or lanes has changed is not told again because of it.
+		if (message.event === "invalidated" && this.looking)
+			this.known.clear();
+		else
+			this.forget();
+		return true;
+	}
+
+	/** All is asked for again. */
+	forget(): void {
+		this.known.clear();
+		this.lanes.clear();
+		this.pages.clear();
+	}
+
+	private async look<T>(question: () => Promise<T>): Promise<T> {
+		this.looking++;
+		try {
+			return await question();
+		} finally {
+			this.looking--;
+		}
+	}
+}
+
+/** An answer that was given before; a failure is not kept. */
+function kept<T>(answers: Map<string, Promise<T>>, key: string, question: () => Promise<T>): Promise<T> {
+	let answer = answers.get(key);
+	if (!answer) {
+		answer = question();
+		answers.set(key, answer);
+		const failed = answer;
+		answer.catch(() => answers.get(key) === failed && answers.delete(key));
+	}
+	return answer;
+}
+
+/** All sessions of ours that have begun. */
+export class Sessions implements vscode.Disposable {
+	private readonly sessions = new Map<string, Session>();
+	/** Those whose adapter has attached. */
+	private readonly begun = new Set<string>();
+	private readonly changed = new vscode.EventEmitter<Session | undefined>();
+	private readonly listeners: vscode.Disposable[];
+	/** One of them shows something else, or there are others. */
+	readonly onDidChange = this.changed.event;
+
+	constructor() {
+		this.listeners = [
+			this.changed,
+			vscode.debug.onDidStartDebugSession((s) => s.type === TYPE && this.add(s)),
+			vscode.debug.onDidTerminateDebugSession((s) => this.remove(s)),
+			vscode.debug.registerDebugAdapterTrackerFactory(TYPE, { createDebugAdapterTracker: (s) => this.tracker(s) }),
+		];
+	}
+
+	all(): Session[] {
+		return [...this.sessions.values()].filter((s) => this.begun.has(s.id));
+	}
+
+	/** The one that the editor shows. */
+	active(): Session | undefined {
+		return this.sessions.get(vscode.debug.activeDebugSession?.id ?? "");
+	}
+
+	dispose(): void {
+		this.listeners.forEach((l) => l.dispose());
+	}
+
+	/** It has begun: its first stop may have been told already. */
+	private add(debug: vscode.DebugSession): void {
+		this.begun.add(debug.id);
+		this.of(debug);
+		this.changed.fire(undefined);
+	}
+
+	private remove(debug: vscode.DebugSession): void {
+		this.begun.delete(debug.id);
+		if (this.sessions.delete(debug.id))
+			this.changed.fire(undefined);
+	}
+
+	private of(debug: vscode.DebugSession): Session {
+		const session = this.sessions.get(debug.id) ?? new Session(debug);
+		this.sessions.set(debug.id, session);
+		return session;
+	}
+
+	private tracker(debug: vscode.DebugSession): vscode.DebugAdapterTracker {
+		return {
+			onDidSendMessage: (message: Message) => {
+				const session = this.of(debug);
+				if (session.hears(message))
+					this.changed.fire(session);
+			},
+			onExit: () => this.remove(debug),
+		};
+	}
+}

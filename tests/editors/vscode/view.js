@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// The view of GPUs, from a process down to a lane.
+"use strict";
+const screen = require("./screen");
+const { CALL_STACK, VARIABLES, row, rows, seen, shoot, texts } = screen;
+
+const [, , pid] = process.argv.slice(2);
+const VIEW = ".pane-body .monaco-list[aria-label=\"Processes\"]";
+const TREE = `${VIEW} .monaco-list-row`;
+
+// A view, by its mark beside the sidebar or above the panel.
+const mark = (name) => screen.page.locator(`.composite-bar .action-label[aria-label^="${name}"]`).first().click({ force: true });
+
+async function openView() {
+	await mark("GPU");
+	seen.processes = await rows(TREE, pid);
+}
+
+async function attachFromView() {
+	await row(TREE, pid).hover();
+	await row(TREE, pid).locator(".action-label[aria-label=\"Attach\"]").click();
+	await screen.page.locator(".debug-toolbar").waitFor();
+	// The view of the debugger comes to the front by itself.
+	await rows(CALL_STACK, /scale.*Paused on exception/);
+	await mark("GPU");
+	seen.tree = await rows(TREE, /6 x spin.*running/);
+}
+
+const open = (text) => row(TREE, text).locator(".monaco-tl-twistie").click();
+
+// It says so, and the rows stay as they are.
+async function goToWhatRuns() {
+	await row(TREE, /6 x spin.*running/).click();
+	seen.whileItRuns = await rows(".statusbar-item", "It runs");
+}
+
+// What runs can be paused here, and then be gone into.
+async function pauseAll() {
+	await screen.page.locator(".title-actions .action-label[aria-label^=\"Pause All GPU\"]").first().click();
+	await row(TREE, /queue 1.*suspended/).waitFor();
+	await row(TREE, /6 x spin.*halted/).waitFor();
+	await open("6 x spin");
+	seen.waves = await rows(TREE, "wave 1:0:2");
+}
+
+// A click on a lane goes to its group, its wave and itself.
+async function goToLane() {
+	await open("wave 1:0:2");
+	seen.lanes = await rows(TREE, "lane 7");
+	await row(TREE, /^lane 7/).click();
+	await rows(TREE, /^lane 7/);
+	await shoot("view");
+	await mark("Run and Debug");
+	seen.shown = await rows(VARIABLES, /^lane =7$/);
+	seen.wave = await rows(VARIABLES, /^wave =1:0:2$/);
+	seen.stack = await texts(CALL_STACK);
+}
+
+async function leaveView() {
+	await screen.page.locator(".debug-toolbar .action-label[aria-label^=\"Disconnect\"]").click();
+	await screen.page.locator(".debug-toolbar").waitFor({ state: "hidden" });
+	seen.notifications = await texts(screen.NOTICE);
+}
+
+module.exports = { openView, attachFromView, goToWhatRuns, pauseAll, goToLane, leaveView };
