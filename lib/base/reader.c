@@ -89,6 +89,24 @@ uint64_t reader_uleb(struct reader *r)
 	return 0;
 }
 
+int64_t reader_sleb(struct reader *r)
+{
+	uint64_t v = 0;
+	unsigned shift = 0;
+	uint8_t byte;
+
+	do {
+		byte = reader_u8(r);
+		v |= (uint64_t)(byte & 0x7f) << shift;
+		shift += 7;
+	} while (byte & 0x80 && shift < 64 && !reader_is_bad(r));
+	if (byte & 0x80)
+		reader_fail(r);
+	if (byte & 0x40 && shift < 64)
+		v |= UINT64_MAX << shift;
+	return (int64_t)v;
+}
+
 const char *reader_string(struct reader *r)
 {
 	size_t left = reader_left(r);

@@ -48,6 +48,8 @@ uint64_t reader_u64(struct reader *r);
 
 /** Read an unsigned LEB128 number of at most 10 bytes (DWARF 5, 7.6); 0 when it does not end. */
 uint64_t reader_uleb(struct reader *r);
+/** Read a signed LEB128 number of at most 10 bytes. */
+int64_t reader_sleb(struct reader *r);
 /** @return the string that begins here, borrowed; NULL (and the reader is bad) when it has no end. */
 const char *reader_string(struct reader *r);
 /** Turn the reader bad: what was read makes no sense. */

@@ -35,24 +35,6 @@ struct call_frame_table {
 	size_t n_commons, n_entries, common_capacity, entry_capacity;
 };
 
-static int64_t read_sleb(struct reader *r)
-{
-	uint64_t v = 0;
-	unsigned shift = 0;
-	uint8_t byte;
-
-	do {
-		byte = reader_u8(r);
-		v |= (uint64_t)(byte & 0x7f) << shift;
-		shift += 7;
-	} while (byte & 0x80 && shift < 64 && !reader_is_bad(r));
-	if (byte & 0x80)
-		reader_fail(r);
-	if (byte & 0x40 && shift < 64)
-		v |= UINT64_MAX << shift;
-	return (int64_t)v;
-}
-
 static int add_common(struct call_frame_table *t, struct reader *r, uint64_t at)
 {
 	struct common c = { .at = at };
@@ -64,7 +46,7 @@ static int add_common(struct call_frame_table *t, struct reader *r, uint64_t at)
 		(void)reader_u8(r);
 	}
 	c.code_factor = reader_uleb(r);
-	c.data_factor = read_sleb(r);
+	c.data_factor = reader_sleb(r);
 	if (version == 1)
 		(void)reader_u8(r);
 	else
@@ -278,7 +260,7 @@ static bool step_register(struct run *run, struct reader *r, uint8_t op)
 		set_rule(run, number, CALL_FRAME_SAVED, factored(run, reader_uleb(r)));
 		return true;
 	case DW_CFA_offset_extended_sf:
-		set_rule(run, number, CALL_FRAME_SAVED, factored(run, (uint64_t)read_sleb(r)));
+		set_rule(run, number, CALL_FRAME_SAVED, factored(run, (uint64_t)reader_sleb(r)));
 		return true;
 	case DW_CFA_restore_extended:
 		restore(run, number);
@@ -298,7 +280,7 @@ static bool step_register(struct run *run, struct reader *r, uint8_t op)
 		return true;
 	case DW_CFA_def_cfa_sf:
 		set_cfa_register(run, number);
-		run->row->cfa_offset = factored(run, (uint64_t)read_sleb(r));
+		run->row->cfa_offset = factored(run, (uint64_t)reader_sleb(r));
 		return true;
 	case DW_CFA_def_cfa_register:
 		set_cfa_register(run, number);
@@ -356,7 +338,7 @@ static bool step(struct run *run, struct reader *r)
 		run->row->cfa_offset = (int64_t)reader_uleb(r);
 		return true;
 	case DW_CFA_def_cfa_offset_sf:
-		run->row->cfa_offset = factored(run, (uint64_t)read_sleb(r));
+		run->row->cfa_offset = factored(run, (uint64_t)reader_sleb(r));
 		return true;
 	case DW_CFA_def_cfa_expression:
 		reader_skip(r, reader_uleb(r));
