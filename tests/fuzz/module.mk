@@ -50,6 +50,7 @@ endef
 $(foreach t,code core mappings,$(eval $(call worker_fuzz,$(t))))
 
 $(eval $(call fuzz_target,hoststack,hoststack))
+$(eval $(call fuzz_target,hoststack_native,hoststack))
 $(eval $(call fuzz_target,store,store))
 
 $(eval $(call fuzz_target,dap,dap disasm protocol,$(protocol_ldlibs) $(disasm_ldlibs) -lpthread))

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory of a process with a loaded file, its unwind table, its symbols and a stack. */
+#include <errno.h>
+#include <string.h>
+
+#include "fuzzlib.h"
+#include "hoststack/native/expression.h"
+#include "hoststack/native/recovery.h"
+
+#define BASE UINT64_C(0x10000)
+
+struct image {
+	const uint8_t *data;
+	size_t size;
+};
+
+static int read_image(void *ctx, const struct hoststack_piece *pieces, size_t n)
+{
+	const struct image *i = ctx;
+
+	for (size_t k = 0; k < n; k++) {
+		/* Small addresses lead somewhere, too, so that mutations reach far. */
+		uint64_t at = pieces[k].address >= BASE ? pieces[k].address - BASE : pieces[k].address;
+
+		memset(pieces[k].buf, 0, pieces[k].size);
+		if (at >= i->size)
+			return -EFAULT;
+		memcpy(pieces[k].buf, i->data + at, pieces[k].size < i->size - at ? pieces[k].size : i->size - at);
+	}
+	return 0;
+}
+
+static void walk(struct hoststack_memory *m, uint64_t pc, uint64_t sp)
+{
+	struct native_module module = { .base = BASE, .name = "file" };
+	struct native_unwinder u = { .modules = &module, .n_modules = 1, .stack = { .memory = m } };
+	struct native_registers registers = { .known = 0 };
+	struct native_walk w;
+	uint64_t begin;
+
+	native_registers_set(&registers, NATIVE_RSP, sp);
+	native_registers_set(&registers, NATIVE_RIP, pc);
+	native_stack_copy_begin(&u.stack, sp);
+	native_walk_begin(&w, &registers);
+	if (native_walk_on(&u, &w, &registers) == 0)
+		native_recover(&u, &w, &registers);
+	for (size_t i = 0; module.has_symbols && i < w.n; i++)
+		native_symbols_name(&module.symbols, m, &module.elf, w.frames[i].pc, w.frames[i].function, &begin);
+	native_symbols_free(&module.symbols);
+	native_unwinder_deinit(&u);
+}
+
+/* The bytes as one entry for a kind of functions and one for a function, and as an expression. */
+static void read_pieces(struct hoststack_memory *m, const uint8_t *data, size_t size)
+{
+	const size_t half = size / 2;
+	const struct native_entry common = { data, half, BASE }, function = { data + half, size - half, BASE + half };
+	struct native_stack_copy stack = { .memory = m };
+	struct native_registers registers = { .values = { 1, 2, 3, 4, 5, 6, BASE, BASE }, .known = 0xff };
+	struct native_rules rules;
+	char build_id[2 * NATIVE_BUILD_ID_MAX + 1];
+	unsigned missing;
+	uint64_t value;
+
+	native_rules_read(&common, &function, BASE, &rules);
+	native_expression(data, size, &registers, &stack, &registers.values[0], &value, &missing);
+	native_build_id(data, size, build_id);
+	native_stack_copy_free(&stack);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct image image = { data, size };
+	struct hoststack_memory m = { .read = read_image, .ctx = &image, .bytes_left = 1 << 20 };
+	uint64_t registers[2] = { 0 };
+
+	read_pieces(&m, data, size);
+	/* The last bytes are the two registers. */
+	if (size >= sizeof(registers))
+		memcpy(registers, data + size - sizeof(registers), sizeof(registers));
+	m.bytes_left = 1 << 20;
+	walk(&m, BASE + (registers[0] & 0xffff), BASE + (registers[1] & 0xffff));
+	return 0;
+}
