@@ -236,7 +236,8 @@ int hoststack_codes_name(struct hoststack_codes *c, struct hoststack_memory *m, 
 		r = find(c, m, p, f->code, &id, &code);
 	if (r < 0)
 		return r;
-	*ret = (struct hoststack_place){ .function = code->function, .file = code->file };
+	*ret = (struct hoststack_place){ .function = code->function, .file = code->file,
+					.is_entry = f->is_entry };
 	ret->line = hoststack_line(p->layout.minor, code->lines, code->lines_size, code->lines ? offset : -1,
 				   (uint32_t)id.first_line);
 	return 0;

@@ -10,12 +10,15 @@
  * again, and compares: another one may lie there by now.
  */
 
+#include <stdbool.h>
+
 #include "hoststack/walk.h"
 
 /** A place as people name it; the strings belong to the cache. */
 struct hoststack_place {
 	const char *function, *file;
 	uint32_t line; /**< 0: it has none. */
+	bool is_entry; /**< As of its frame. */
 };
 
 /** Code objects that were read. */

@@ -40,6 +40,7 @@ struct hoststack_layout {
 	uint32_t thread_chunk;	/**< The data stack. */
 	uint32_t frame_size, frame_previous, frame_code /**< May be 0. */, frame_at;
 	uint32_t frame_owner;
+	uint32_t frame_entry;	/**< Whether the evaluation function was called for it (3.11). */
 	uint32_t frame_tlbc;	/**< Which copy of the instructions it runs (free-threaded, 3.14 on). */
 	uint32_t code_size, code_file, code_name, code_qualname, code_lines, code_first_line;
 	uint32_t code_instructions, code_tlbc;

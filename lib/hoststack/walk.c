@@ -28,8 +28,15 @@ static int take(const struct hoststack_python *p, const uint8_t *bytes, uint64_t
 				     .code = hoststack_number(bytes, l->frame_code, 8) & ~TAG_MASK,
 				     .at = hoststack_number(bytes, l->frame_at, l->minor < 11 ? 4 : 8) };
 
-	if (l->frame_owner && bytes[l->frame_owner] > OWNER_PYTHON_MAX)
-		return l->minor < 12 || bytes[l->frame_owner] > 15 ? -EBADMSG : 0;
+	if (l->frame_owner && bytes[l->frame_owner] > OWNER_PYTHON_MAX) {
+		if (l->minor < 12 || bytes[l->frame_owner] > 15)
+			return -EBADMSG;
+		/* From 3.12 on such a one lies below that of each call of the evaluation function. */
+		if (w->n)
+			w->frames[w->n - 1].is_entry = 1;
+		return 0;
+	}
+	f.is_entry = l->minor < 11 || (l->frame_entry && bytes[l->frame_entry]);
 	if (l->frame_tlbc && l->free_threaded)
 		f.tlbc = hoststack_number(bytes, l->frame_tlbc, 4);
 	return f.code ? add(w, &f) : -EBADMSG;

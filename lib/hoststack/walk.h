@@ -13,6 +13,7 @@ struct hoststack_frame {
 	uint64_t frame, code; /**< Addresses. */
 	uint64_t at;	      /**< The instruction's address; up to 3.10 its number. */
 	uint64_t tlbc; /**< Which copy of the instructions; 0 if there are none. */
+	uint64_t is_entry; /**< 1: the evaluation function was called for it; what it calls may run in the same call. */
 };
 
 /** The frames of one thread in one interpreter. */

@@ -6,6 +6,15 @@ test_programs += forged
 forged_src := tests/system/host/forged.c
 forged_ldlibs := -rdynamic
 
+# What waits, for test_native.py, as compilers make it by themselves and with frame pointers.
+plain_programs += tests/waits tests/waits_frame_pointer
+tests/waits_src := tests/system/host/waits.c
+tests/waits_cflags := -fomit-frame-pointer
+tests/waits_ldflags := -rdynamic -lpthread
+tests/waits_frame_pointer_src := tests/system/host/waits.c
+tests/waits_frame_pointer_cflags := -fno-omit-frame-pointer
+tests/waits_frame_pointer_ldflags := -rdynamic -lpthread
+
 # The engine of hooks alone, for test_hooks.py.
 test_programs += hooks_probe
 hooks_probe_src := tests/system/rule/hooks_probe.c

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agentd/worker/host/join.h"
 #include "agentd/worker/host/system_call.h"
+#include "symbols/demangle.h"
 
 _Static_assert((int)HOSTSTACK_NOT_SCHEDULED == (int)RPC_STACK_PROOF_NOT_SCHEDULED &&
 		       (int)HOSTSTACK_TWO_READINGS == (int)RPC_STACK_PROOF_TWO_READINGS &&
@@ -14,6 +16,8 @@ _Static_assert((int)HOSTSTACK_NOT_SCHEDULED == (int)RPC_STACK_PROOF_NOT_SCHEDULE
 
 #define TIDS_MAX  64
 #define NAMES_MAX 16
+/* A name of C++ can be endless. */
+#define NAME_MAX_ 512
 
 /* A thread with all by which threads are grouped. */
 struct item {
@@ -53,10 +57,28 @@ static int compare_frames(const struct reading_row *a, const struct reading_row 
 	return order;
 }
 
+static int compare_native(const struct native_stack *a, const struct native_stack *b)
+{
+	int order = compare_number(a->n, b->n);
+
+	for (size_t i = 0; i < a->n && order == 0; i++) {
+		const struct native_place *x = &a->places[i], *y = &b->places[i];
+
+		order = compare_number(x->address, y->address);
+		if (order == 0 && x->module != y->module)
+			order = compare_text(x->module, y->module);
+		if (order == 0)
+			order = compare_number(x->is_guessed, y->is_guessed);
+	}
+	return order ? order : compare_number(a->end, b->end);
+}
+
 static int compare_key(const struct item *a, const struct item *b)
 {
 	int order = compare_frames(a->row, b->row);
 
+	if (order == 0)
+		order = compare_native(&a->row->native, &b->row->native);
 	if (order == 0)
 		order = compare_number(a->state, b->state);
 	if (order == 0)
@@ -141,6 +163,38 @@ static void fill_frames(struct rpc_arena *a, const struct reading_row *row, stru
 	g->proof = (enum rpc_stack_proof)row->proof;
 }
 
+static const char *readable(struct rpc_arena *a, const char *name)
+{
+	char text[NAME_MAX_];
+
+	if (!name)
+		return NULL;
+	symbols_demangle(name, text, sizeof(text));
+	return rpc_arena_strdup(a, text);
+}
+
+static void fill_native(struct rpc_arena *a, const struct reading_row *row, struct rpc_thread_group *g)
+{
+	const struct native_stack *s = &row->native;
+	uint32_t *joined = rpc_arena_array(a, s->n, sizeof(*joined));
+
+	g->native_end = s->end;
+	g->native_frames = rpc_arena_array(a, s->n, sizeof(*g->native_frames));
+	if (!joined || !g->native_frames)
+		return;
+	join_frames(row, joined);
+	for (size_t i = 0; i < s->n; i++) {
+		const struct native_place *p = &s->places[i];
+
+		g->native_frames[g->n_native_frames++] = (struct rpc_native_frame){
+			.function = readable(a, p->function), .has_offset = p->function != NULL, .offset = p->offset,
+			.module = p->module, .build_id = p->build_id, .address = p->address,
+			.has_guessed = p->is_guessed, .guessed = p->is_guessed,
+			.has_python_frames = joined[i] > 0, .python_frames = joined[i],
+		};
+	}
+}
+
 /* The threads from the first item on that do the same.  @return how many. */
 static size_t fill_group(struct rpc_arena *a, const struct item *items, size_t n, struct rpc_thread_group *g)
 {
@@ -153,6 +207,7 @@ static size_t fill_group(struct rpc_arena *a, const struct item *items, size_t n
 	g->waits_in = items->call;
 	g->representative = (struct rpc_thread_name){ items->task->tid, items->task->name };
 	fill_frames(a, items->row, g);
+	fill_native(a, items->row, g);
 	g->names = rpc_arena_array(a, NAMES_MAX, sizeof(*g->names));
 	g->tids = rpc_arena_array(a, TIDS_MAX, sizeof(*g->tids));
 	for (size_t i = 0; g->names && g->tids && i < size; i++) {

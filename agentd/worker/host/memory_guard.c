@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/uio.h>
 
 #include "agentd/worker/process/mappings.h"
@@ -25,13 +26,25 @@ static bool may_be_read(const struct mapping *m)
 	       str_starts_with(m->path, "/dev/zero");
 }
 
-static void add_file(struct memory_guard *g, uint64_t begin)
+static void add_file(struct memory_guard *g, const struct mapping *m)
 {
+	char *path;
+
 	if (g->n_files >= FILES_MAX)
 		return;
 	g->error = vec_reserve(&g->files, g->n_files, 1, &g->files_capacity, sizeof(*g->files));
-	if (g->error == 0)
-		g->files[g->n_files++] = begin;
+	path = g->error ? NULL : strdup(m->path);
+	if (!path)
+		g->error = -ENOMEM;
+	else
+		g->files[g->n_files++] = (struct guard_file){ m->begin, path };
+}
+
+static void forget_files(struct memory_guard *g)
+{
+	for (size_t i = 0; i < g->n_files; i++)
+		free(g->files[i].path);
+	g->n_files = 0;
 }
 
 static void take(void *ctx, const struct mapping *m)
@@ -41,7 +54,7 @@ static void take(void *ctx, const struct mapping *m)
 	if (g->error || !may_be_read(m))
 		return;
 	if (m->offset == 0 && m->path[0] == '/')
-		add_file(g, m->begin);
+		add_file(g, m);
 	if (g->error)
 		return;
 	if (g->n && g->ranges[g->n - 1].end == m->begin) {
@@ -57,7 +70,8 @@ int memory_guard_refresh(struct memory_guard *g)
 {
 	int r;
 
-	g->n = g->n_files = 0;
+	forget_files(g);
+	g->n = 0;
 	g->error = 0;
 	r = mappings_read(g->maps_fd, take, g);
 	return r < 0 ? r : g->error;
@@ -65,6 +79,7 @@ int memory_guard_refresh(struct memory_guard *g)
 
 void memory_guard_deinit(struct memory_guard *g)
 {
+	forget_files(g);
 	free(g->ranges);
 	free(g->files);
 	g->ranges = NULL;

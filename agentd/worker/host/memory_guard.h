@@ -22,7 +22,10 @@ struct memory_guard {
 		uint64_t begin, end;
 	} *ranges; /**< malloc'ed, ascending. */
 	size_t n, capacity;
-	uint64_t *files; /**< malloc'ed: where files are mapped from their first byte on. */
+	struct guard_file {
+		uint64_t begin;
+		char *path; /**< malloc'ed. */
+	} *files; /**< malloc'ed, ascending: those that are mapped from their first byte on. */
 	size_t n_files, files_capacity;
 	int error;
 };

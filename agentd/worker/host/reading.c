@@ -17,6 +17,8 @@
 #define HANG_MS	       500
 /* Tries to list threads, some of which begin and end meanwhile. */
 #define LIST_TRIES     3
+/* Looks at a thread that runs now and then, a millisecond apart. */
+#define NATIVE_TRIES   3
 
 static void note(struct reading *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -85,6 +87,7 @@ static void publish(struct reading *r, size_t index, const struct reading_row *r
 	pthread_mutex_lock(&r->mutex);
 	r->rows[index] = *row;
 	r->rows[index].is_done = true;
+	r->rows[index].native.end = RPC_NATIVE_END_NOT_READ;
 	pthread_mutex_unlock(&r->mutex);
 }
 
@@ -126,6 +129,8 @@ static int read_thread(struct reading *r, size_t python, const struct hoststack_
 		free(row.frames);
 		return hoststack_is_over(e) ? e : 0;
 	}
+	if (row.proof == HOSTSTACK_NOT_SCHEDULED)
+		row.switches = task->switches;
 	publish(r, index, &row);
 	return 0;
 }
@@ -251,10 +256,43 @@ static int read_all(struct reading *r)
 	files = calloc(n + 1, sizeof(*files));
 	if (!files)
 		return -ENOMEM;
-	if (n)
-		memcpy(files, r->guard.files, n * sizeof(*files));
+	for (size_t i = 0; i < n; i++)
+		files[i] = r->guard.files[i].begin;
 	for (size_t i = 0; i < n && e == 0 && r->n_pythons < READING_PYTHONS_MAX; i++)
 		e = look_into(r, files[i]);
+	return e;
+}
+
+/* ------------------------------------------------------------------ native frames ------------ */
+
+/* It may wait now and then: look again. */
+static int read_native(struct reading *r, size_t index)
+{
+	const struct timespec nap = { .tv_nsec = 1000000 };
+	struct task *task = &r->tasks->list[index];
+	struct native_stack s;
+	int e = 0;
+
+	for (int i = 0; i < NATIVE_TRIES && e == 0; i++) {
+		if (i)
+			nanosleep(&nap, NULL);
+		rests(r, task->ns_tid);
+		e = native_reader_read(&r->native, r->tasks, task, &s);
+	}
+	if (e < 0)
+		return e;
+	pthread_mutex_lock(&r->mutex);
+	r->rows[index].native = s;
+	pthread_mutex_unlock(&r->mutex);
+	return 0;
+}
+
+static int read_natives(struct reading *r)
+{
+	int e = native_reader_init(&r->native, &r->guard, &r->memory);
+
+	for (size_t i = 0; i < r->tasks->n && e == 0; i++)
+		e = read_native(r, i);
 	return e;
 }
 
@@ -264,6 +302,8 @@ static void *run(void *ctx)
 	int e = read_all(r);
 	char byte;
 
+	if (e == 0)
+		e = read_natives(r);
 	if (e == -EDQUOT)
 		note(r, "threads: those not read yet when %u MiB of the process had been read",
 		     (unsigned)(READ_BYTES_MAX >> 20));
@@ -296,6 +336,8 @@ int reading_init(struct reading *r, const struct memory *memory, int maps_fd, st
 	r->rows = calloc(tasks->n + 1, sizeof(*r->rows));
 	if (!r->rows)
 		return -ENOMEM;
+	for (size_t i = 0; i < tasks->n; i++)
+		r->rows[i].native.end = RPC_NATIVE_END_NOT_READ;
 	pthread_mutex_init(&r->mutex, NULL);
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -334,8 +376,11 @@ void reading_deinit(struct reading *r)
 {
 	for (size_t i = 0; i < READING_PYTHONS_MAX; i++)
 		hoststack_reader_deinit(&r->readers[i]);
-	for (size_t i = 0; r->rows && i < r->tasks->n; i++)
+	for (size_t i = 0; r->rows && i < r->tasks->n; i++) {
 		free(r->rows[i].frames);
+		free(r->rows[i].native.places);
+	}
+	native_reader_deinit(&r->native);
 	free(r->rows);
 	memory_guard_deinit(&r->guard);
 	pthread_cond_destroy(&r->changed);

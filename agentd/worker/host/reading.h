@@ -14,6 +14,7 @@
 #include <pthread.h>
 
 #include "agentd/worker/host/memory_guard.h"
+#include "agentd/worker/host/native.h"
 #include "agentd/worker/host/task.h"
 #include "hoststack/stack.h"
 
@@ -35,6 +36,8 @@ struct reading_row {
 	struct reading_frame *frames; /**< malloc'ed. */
 	size_t n;
 	uint32_t elided, elided_after;
+	uint64_t switches; /**< How often it had been on a processor when it was read; 0: not proven. */
+	struct native_stack native; /**< Published on its own, later. */
 };
 
 /** One interpreter. */
@@ -63,6 +66,7 @@ struct reading {
 	/* Of the thread. */
 	struct hoststack_reader readers[READING_PYTHONS_MAX];
 	struct hoststack_python python[READING_PYTHONS_MAX];
+	struct native_reader native;
 };
 
 /** @param memory, maps_fd, tasks  Borrowed.  @return 0 or -errno. */

@@ -77,9 +77,13 @@ static bool read_call(const struct tasks *t, struct task *task)
 	if (read_file(t, task->tid, "syscall", text, sizeof(text)) <= 0)
 		return false;
 	task->is_off = !str_starts_with(text, "running");
-	n = sscanf(text, "%" SCNd64 " %" SCNx64 " %" SCNx64 " %*s %*s %*s %*s %" SCNx64, &task->call,
-		   &task->first_argument, &task->second_argument, &task->stack_pointer);
-	task->has_call = n == 4 && task->call >= 0;
+	n = sscanf(text, "%" SCNd64 " %" SCNx64 " %" SCNx64 " %*s %*s %*s %*s %" SCNx64 " %" SCNx64, &task->call,
+		   &task->first_argument, &task->second_argument, &task->stack_pointer, &task->instruction);
+	task->has_call = n == 5 && task->call >= 0;
+	/* Not in a call, but for instance in a page fault: -1 SP PC. */
+	task->has_registers = task->has_call || (n >= 1 && task->call == -1 &&
+						 sscanf(text, "%*d %" SCNx64 " %" SCNx64, &task->stack_pointer,
+							&task->instruction) == 2);
 	return true;
 }
 
@@ -97,11 +101,12 @@ void task_look(const struct tasks *t, struct task *task)
 	const bool was_off = task->is_off;
 
 	task->switches = read_switches(t, task->tid);
-	if (read_call(t, task))
+	task->is_refused = !read_call(t, task);
+	if (!task->is_refused)
 		return;
 	if (was_off && before && task->switches == before)
 		return;
-	task->has_call = false;
+	task->has_call = task->has_registers = false;
 	task->is_off = has_channel(t, task->tid);
 }
 

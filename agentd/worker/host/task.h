@@ -19,9 +19,12 @@ struct task {
 	/* What task_look() found last. */
 	uint64_t switches; /**< How often it was put on a processor; 0: the kernel does not count that. */
 	bool is_off;	   /**< It was on none. */
+	bool is_refused;   /**< The kernel would not tell more than whether it waits, and that not of all. */
 	bool has_call;	   /**< It was in a system call, and which one is known: */
 	int64_t call;
-	uint64_t first_argument, second_argument, stack_pointer;
+	uint64_t first_argument, second_argument;
+	bool has_registers; /**< These two are known: */
+	uint64_t stack_pointer, instruction;
 };
 
 struct tasks {

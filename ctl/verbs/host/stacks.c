@@ -71,21 +71,48 @@ static void print_threads(struct out *o, const struct rpc_thread_group *g)
 		out_str(o, g->n_names > 2 ? ", ...)" : ")");
 }
 
-/* The end of a path says more than its beginning. */
-static void print_place(struct out *o, const struct rpc_thread_frame *f, size_t room)
+/* One line of a stack: a frame of Python, or one of native code. */
+struct line {
+	const struct rpc_thread_frame *python;
+	const struct rpc_native_frame *native;
+	uint32_t elided; /* So many frames are left out in front of it. */
+};
+
+/* Native frames with those of Python in the place of the calls that run them; else Python's, then the native ones. */
+static size_t list_lines(struct ctl *c, const struct rpc_thread_group *g, struct line **ret)
 {
-	auto_out struct out place = { 0 };
+	struct line *lines = rpc_arena_array(&c->arena, g->n_frames + g->n_native_frames, sizeof(*lines));
+	size_t n = 0, at = 0;
+	bool is_joined = false;
+
+	*ret = lines;
+	for (size_t i = 0; i < g->n_native_frames; i++)
+		is_joined |= g->native_frames[i].has_python_frames;
+	for (size_t i = 0; lines && !is_joined && at < g->n_frames; i++, at++)
+		lines[n++] = (struct line){ .python = &g->frames[at],
+					    .elided = g->has_elided && i == g->elided_after ? g->elided : 0 };
+	for (size_t i = 0; lines && i < g->n_native_frames; i++) {
+		const struct rpc_native_frame *f = &g->native_frames[i];
+
+		if (!f->has_python_frames)
+			lines[n++] = (struct line){ .native = f };
+		for (uint32_t k = 0; f->has_python_frames && k < f->python_frames && at < g->n_frames; k++)
+			lines[n++] = (struct line){ .python = &g->frames[at++] };
+	}
+	return n;
+}
+
+/* The end of a path says more than its beginning. */
+static void print_place(struct out *o, const struct out *place, size_t room)
+{
 	size_t columns, skip;
 
-	text_escape(&place, f->file, strlen(f->file));
-	if (f->has_line)
-		out_fmt(&place, ":%u", f->line);
-	if (!place.data)
+	if (!place->data)
 		return;
-	columns = text_columns(place.data, place.size);
+	columns = text_columns(place->data, place->size);
 	skip = columns > room && room > 3 ? columns - room + 3 : 0;
 	if (skip) {
-		const char *at = place.data;
+		const char *at = place->data;
 
 		/* Columns are characters: not within one. */
 		for (; *at && skip; skip--)
@@ -94,17 +121,52 @@ static void print_place(struct out *o, const struct rpc_thread_frame *f, size_t 
 		out_str(o, at);
 		return;
 	}
-	out_str(o, place.data);
+	out_str(o, place->data);
 }
 
-static void print_frame(struct ctl *c, struct out *o, const struct rpc_thread_frame *f, size_t columns)
+static void put_native_name(struct out *name, const struct rpc_native_frame *f)
 {
-	auto_out struct out name = { 0 };
+	if (f->function)
+		text_put(name, "", f->function, "");
+	else
+		out_fmt(name, "0x%" PRIx64, f->address);
+	if (f->function && f->offset)
+		out_fmt(name, "+0x%" PRIx64, f->offset);
+	if (f->guessed)
+		out_str(name, " (guessed)");
+}
+
+static void put_name(struct out *name, const struct line *l)
+{
+	if (l->native) {
+		put_native_name(name, l->native);
+		return;
+	}
+	text_escape(name, l->python->function, strlen(l->python->function));
+	if (l->python->has_interpreter)
+		out_fmt(name, " [interpreter %u]", l->python->interpreter);
+}
+
+static void put_place(struct out *place, const struct line *l)
+{
+	if (l->native && l->native->module)
+		text_put(place, "in ", l->native->module, "");
+	else if (l->native)
+		out_str(place, "in code of no file");
+	if (l->native)
+		return;
+	text_escape(place, l->python->file, strlen(l->python->file));
+	if (l->python->has_line)
+		out_fmt(place, ":%u", l->python->line);
+}
+
+static void print_line(struct ctl *c, struct out *o, const struct line *l, size_t columns)
+{
+	auto_out struct out name = { 0 }, place = { 0 };
 	size_t width = c->output.width, used;
 
-	text_escape(&name, f->function, strlen(f->function));
-	if (f->has_interpreter)
-		out_fmt(&name, " [interpreter %u]", f->interpreter);
+	put_name(&name, l);
+	put_place(&place, l);
 	used = name.data ? text_columns(name.data, name.size) : 0;
 	out_fmt(o, "%*s%s", INDENT, "", name.data ? name.data : "");
 	/* A long name has the line for itself. */
@@ -113,30 +175,52 @@ static void print_frame(struct ctl *c, struct out *o, const struct rpc_thread_fr
 		used = 0;
 	}
 	out_fmt(o, "%*s", (int)(columns - used + 2), "");
-	print_place(o, f, width > INDENT + columns + 2 ? width - INDENT - columns - 2 : SIZE_MAX);
+	print_place(o, &place, width > INDENT + columns + 2 ? width - INDENT - columns - 2 : SIZE_MAX);
 	out_char(o, '\n');
 }
 
-static size_t columns_of(const struct ctl *c, const struct rpc_thread_group *g, size_t n)
+static size_t columns_of(const struct ctl *c, const struct line *lines, size_t n)
 {
 	size_t widest = FUNCTION_MIN, most = c->output.width ? c->output.width / 2 : SIZE_MAX;
 
 	for (size_t i = 0; i < n; i++) {
 		auto_out struct out name = { 0 };
 
-		text_escape(&name, g->frames[i].function, strlen(g->frames[i].function));
+		put_name(&name, &lines[i]);
 		if (name.data && text_columns(name.data, name.size) > widest)
 			widest = text_columns(name.data, name.size);
 	}
 	return widest > most ? most : widest;
 }
 
+/* What is missing at the outer end, where that is not as usual. */
+static void print_end(struct out *o, const struct rpc_thread_group *g)
+{
+	static const char *const ends[] = {
+		[RPC_NATIVE_END_REGISTER] = "further native frames need a register that is not known",
+		[RPC_NATIVE_END_AMBIGUOUS] = "further native frames are ambiguous",
+		[RPC_NATIVE_END_TABLE] = "further native frames: this code has no unwind table",
+		[RPC_NATIVE_END_MEMORY] = "further native frames: the stack makes no sense",
+		[RPC_NATIVE_END_DEPTH] = "further native frames are left out",
+		[RPC_NATIVE_END_RUNNING] = "no native frames: it is running",
+		[RPC_NATIVE_END_UNPROVEN] = "no native frames: it ran while it was read",
+		[RPC_NATIVE_END_REFUSED] = "no native frames: the kernel does not tell its registers",
+		[RPC_NATIVE_END_NOT_READ] = "no native frames: they were not read",
+	};
+
+	if (g->truncated)
+		out_fmt(o, "%*s(outer frames are missing)\n", INDENT, "");
+	if ((size_t)g->native_end < ARRAY_SIZE(ends) && ends[g->native_end] && g->state != RPC_THREAD_STATE_ENDED)
+		out_fmt(o, "%*s(%s)\n", INDENT, "", ends[g->native_end]);
+}
+
 static void print_group(struct ctl *c, const struct rpc_thread_group *g)
 {
 	struct out *o = &c->output.text;
 	auto_out struct out title = { 0 };
-	size_t n = c->verbose || g->n_frames <= FRAMES_SHOWN ? g->n_frames : FRAMES_SHOWN - 1;
-	size_t columns = columns_of(c, g, n);
+	struct line *lines;
+	size_t all = list_lines(c, g, &lines), n = c->verbose || all <= FRAMES_SHOWN ? all : FRAMES_SHOWN - 1;
+	size_t columns = columns_of(c, lines, n);
 
 	out_fmt(&title, "%u ", g->threads);
 	print_state(c, &title, g);
@@ -148,14 +232,14 @@ static void print_group(struct ctl *c, const struct rpc_thread_group *g)
 		text_wrap(o, title.data, title.size, c->output.width, INDENT);
 	out_str(o, color_end(COLOR_HEADER, c->output.color));
 	for (size_t i = 0; i < n; i++) {
-		if (g->has_elided && i == g->elided_after)
-			out_fmt(o, "%*s(%u frames are left out)\n", INDENT, "", g->elided);
-		print_frame(c, o, &g->frames[i], columns);
+		if (lines[i].elided)
+			out_fmt(o, "%*s(%u frames are left out)\n", INDENT, "", lines[i].elided);
+		print_line(c, o, &lines[i], columns);
 	}
-	if (n < g->n_frames)
-		out_fmt(o, "%*s(%zu more: --verbose)\n", INDENT, "", g->n_frames - n + (g->has_elided ? g->elided : 0));
-	else if (g->truncated)
-		out_fmt(o, "%*s(outer frames are missing)\n", INDENT, "");
+	if (n < all)
+		out_fmt(o, "%*s(%zu more: --verbose)\n", INDENT, "", all - n + (g->has_elided ? g->elided : 0));
+	else
+		print_end(o, g);
 }
 
 static int print_stacks(struct ctl *c, const struct rpc_host_stacks_result *r)
@@ -188,7 +272,7 @@ static int run(struct ctl *c, int argc, char **argv)
 const struct ctl_verb ctl_verb_stacks = {
 	.name = "stacks",
 	.args = "PID",
-	.summary = "Show what the threads of a process do, with Python frames; none is stopped",
+	.summary = "Show what the threads of a process do, with Python and native frames; none is stopped",
 	.min_args = 1,
 	.max_args = 1,
 	.run = run,

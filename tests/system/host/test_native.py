@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Native frames of threads that wait, without a stop: they are those that gdb finds afterwards, no thread notices, and
+what the program writes over its own tables neither fools nor hangs the reader."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+from unittest import SkipTest
+
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+import pytest
+
+from harness import BIN, Scene, need_root, wait_until
+
+TESTS = BIN.parent / "tests"
+GDB = """
+import gdb
+gdb.execute("set backtrace past-main on")
+gdb.execute("set backtrace past-entry on")
+for thread in gdb.selected_inferior().threads():
+    thread.switch()
+    frame = gdb.newest_frame()
+    pcs = []
+    while frame:
+        if frame.type() in (gdb.NORMAL_FRAME, gdb.SIGTRAMP_FRAME):
+            pcs.append(frame.pc())
+        frame = frame.older()
+    print("thread", thread.ptid[1], *(hex(pc) for pc in pcs))
+"""
+
+
+def start(s, argv, **options):
+    process = s.start("waits", argv, **options)
+    process.wait_line()
+    return process
+
+
+def rests(doc):
+    """All threads wait, and each is told."""
+    return doc if not any(g["native_end"] in ("running", "unproven") for g in doc["groups"]) else None
+
+
+def read(s, pid):
+    return wait_until(lambda: rests(s.rpc.call("host.stacks", pid=pid)), "all threads wait")
+
+
+def bases(pid):
+    """Where the files of a process begin."""
+    found = {}
+    for line in pathlib.Path(f"/proc/{pid}/maps").read_text().split("\n"):
+        m = re.match(r"([0-9a-f]+)-\S+ \S+ 00000000 \S+ \S+\s+(/.*)", line)
+        if m:
+            found.setdefault(m[2], int(m[1], 16))
+    return found
+
+
+def addresses(doc, pid):
+    """{thread: its frames' addresses in the process}; the test's programs and libraries begin at their address 0."""
+    base = bases(pid)
+    return {tid: [int(f["address"], 16) + base.get(f.get("module"), 0) for f in g["native_frames"]]
+            for g in doc["groups"] for tid in g["tids"]}
+
+
+def told_by_gdb(s, pid):
+    if not shutil.which("gdb"):
+        raise SkipTest("no gdb here")
+    script = s.directory / "frames.py"
+    script.write_text(GDB)
+    told = subprocess.run(["gdb", "-nx", "-batch", "-p", str(pid), "-x", script], capture_output=True, text=True, check=True)
+    frames = [line.split()[1:] for line in told.stdout.split("\n") if line.startswith("thread ")]
+    return {int(tid): [int(pc, 16) for pc in pcs] for tid, *pcs in frames}
+
+
+def functions(group):
+    return [f.get("function") for f in group["native_frames"]]
+
+
+def switches(pid):
+    return {tid: pathlib.Path(f"/proc/{pid}/task/{tid}/schedstat").read_text().split()[2]
+            for tid in os.listdir(f"/proc/{pid}/task")}
+
+
+@pytest.mark.parametrize("program", ["waits", "waits_frame_pointer"])
+def test_frames_are_those_of_gdb(program):
+    with Scene(app=None) as s:
+        process = start(s, [TESTS / program])
+        doc = read(s, process.pid)
+        before = switches(process.pid)
+        for _ in range(20):
+            assert read(s, process.pid)["threads"] == 7
+        assert switches(process.pid) == before
+        assert "TracerPid:\t0" in pathlib.Path(f"/proc/{process.pid}/status").read_text()
+        calls = {g["waits_in"] for g in doc["groups"]}
+        assert {"read", "futex", "clock_nanosleep", "poll", "epoll_wait", "pause"} <= calls, calls
+        ours, theirs = addresses(doc, process.pid), told_by_gdb(s, process.pid)
+        assert ours.keys() == theirs.keys()
+        certain = whole = 0
+        for g in doc["groups"]:
+            for tid in g["tids"]:
+                is_guess = any(f.get("guessed") for f in g["native_frames"])
+                assert ours[tid] == theirs[tid][:len(ours[tid])], (g, [hex(pc) for pc in theirs[tid]])
+                assert g["native_end"] != "outermost" or len(ours[tid]) == len(theirs[tid]), (g, theirs[tid])
+                certain += not is_guess
+                whole += g["native_end"] == "outermost"
+        print(f"  {program}: {whole} of 7 whole, {certain} without a guess")
+        assert whole == 7 if program == "waits" else whole >= 6
+        reader = next(g for g in doc["groups"] if g["waits_in"] == "read")
+        assert "read" in functions(reader)[0] and functions(reader)[2:5] == ["inner_call", "middle_call", "outer_call"]
+        assert all(f["module"].endswith(program) for f in reader["native_frames"][1:5])
+
+
+def test_build_id_and_names_of_a_library():
+    with Scene(app=None) as s:
+        process = start(s, [TESTS / "waits"])
+        frame = next(f for g in read(s, process.pid)["groups"] for f in g["native_frames"] if f.get("function") == "inner_call")
+        notes = subprocess.run(["readelf", "-n", TESTS / "waits"], capture_output=True, text=True, check=True).stdout
+        assert re.search(r"Build ID: (\w+)", notes)[1] == frame["build_id"]
+        assert int(frame["offset"]) > 0
+        text = s.ctl("stacks", process.pid).stdout
+        assert re.search(r"inner_call\+0x[0-9a-f]+ .*/waits$", text, re.M), text
+
+
+def test_files_that_were_replaced():
+    """Another file lies where the program's and the C library's were: all is read from memory."""
+    with Scene(app=None) as s:
+        program, library = s.directory / "program", s.directory / "libc.so.6"
+        shutil.copy(TESTS / "waits", program)
+        shutil.copy("/lib/x86_64-linux-gnu/libc.so.6", library)
+        process = start(s, [program], env={**os.environ, "LD_LIBRARY_PATH": str(s.directory)})
+        before = addresses(read(s, process.pid), process.pid)
+        for path in (program, library):
+            other = s.directory / "other"
+            other.write_bytes(b"no ELF")
+            other.rename(path)
+        doc = read(s, process.pid)
+        assert addresses(doc, process.pid) == before and all(len(frames) > 4 for frames in before.values())
+        assert any(f["module"].endswith("libc.so.6 (deleted)") for g in doc["groups"] for f in g["native_frames"]), doc
+        assert any("inner_call" in functions(g) for g in doc["groups"])
+
+
+@pytest.mark.parametrize("seed", range(1, 25))
+def test_hostile_tables(seed):
+    with Scene(app=None) as s:
+        process = start(s, [TESTS / "waits", str(seed)])
+        begun = time.monotonic()
+        doc = s.rpc.call("host.stacks", pid=process.pid)
+        assert time.monotonic() - begun < 4
+        assert doc["threads"] == 7 and sum(g["threads"] for g in doc["groups"]) == 7
+        assert s.ctl("stacks", process.pid).returncode in (0, 8)
+
+
+def test_two_call_chains_are_never_mixed():
+    """The thread wakes all the time: frames that are told are of one moment."""
+    need_root()
+    with Scene(app=None, user_mode=False) as s:
+        # Of a process with root's rights the kernel tells nothing new to a worker that has none.
+        program = pathlib.Path(shutil.copy(TESTS / "waits", s.directory))
+        process = start(s, [program, "0"], user=65534, group=65534, extra_groups=[])
+        told = 0
+        for _ in range(400):
+            (g,) = s.rpc.call("host.stacks", pid=process.pid)["groups"]
+            chains = {name[:2] for name in functions(g) if name} & {"a_", "b_"}
+            assert len(chains) < 2, functions(g)
+            told += len(chains)
+            assert g["native_frames"] or g["native_end"] in ("running", "unproven"), g
+        print(f"  {told} of 400 told")
+        assert told
+
+
+def test_running_thread_says_so():
+    need_root()
+    with Scene(app=None, user_mode=False) as s:
+        process = s.start("spin", ["/usr/bin/python3", "-c", "import os\nprint(os.getpid(), flush=True)\nwhile True: pass"],
+                          user=65534, group=65534, extra_groups=[])
+        process.wait_line()
+        (g,) = s.rpc.call("host.stacks", pid=process.pid)["groups"]
+        assert g["native_frames"] == [] and g["native_end"] == "running" and g["frames"], g
+        assert "no native frames: it is running" in s.ctl("stacks", process.pid).stdout
+
+
+def test_thread_of_root_that_runs():
+    """The kernel tells the worker nothing of it once it has run: that is said, and not that it runs."""
+    need_root()
+    with Scene(app=None) as s:
+        process = start(s, [TESTS / "waits", "0"])
+        (g,) = s.rpc.call("host.stacks", pid=process.pid)["groups"]
+        assert g["native_frames"] == [] and g["native_end"] == "refused", g
+
+
+def test_python_stands_in_its_place():
+    """Calls of the evaluation function are told with the frames that they run: a list of both, in order."""
+    code = ("import os, time\n"
+            "def key(x):\n    time.sleep(100000)\n"
+            "def outer():\n    sorted([1], key=key)\n"
+            "print(os.getpid(), flush=True)\n"
+            "outer()\n")
+    with Scene(app=None) as s:
+        process = s.start("python", ["/usr/bin/python3.11", "-c", code])
+        process.wait_line()
+        (g,) = read(s, process.pid)["groups"]
+        if "_PyEval_EvalFrameDefault" not in functions(g):
+            raise SkipTest("this interpreter does not export its evaluation function")
+        # key() was called by C code, outer() by Python's own.
+        assert [f["python_frames"] for f in g["native_frames"] if "python_frames" in f] == [1, 2], g
+        text = s.ctl("stacks", process.pid, "--verbose").stdout
+        order = [text.index(name) for name in ("clock_nanosleep+", " key ", " outer ", " <module> ", "_start+")]
+        assert order == sorted(order) and "EvalFrame" not in text, text
