@@ -242,7 +242,7 @@ def test_fork_and_exec_while_attached():
         s.step(program, "exec " + " ".join(map(str, command)), "ready")
         note = s.rpc.notification("session.ended")
         assert note["session"] == session and note["reason"] == "exec", note
-        assert status(program.pid)["TracerPid"] == "0"
+        wait_until(lambda: status(program.pid)["TracerPid"] == "0", "ptrace released")
         session = s.attach(program.pid)
         assert s.step(program, "copy", "ok copy") == alone
         assert s.rpc.call("gpu.snapshot", session=session, max_stop_ms=STOP_MS)["queues"]
