@@ -721,7 +721,7 @@ struct kfdtrap_process_memory {
 struct kfdtrap_process {
 	uint32_t pid; /**< Process id in the initial pid namespace, whatever the reader's. */
 	uint32_t pasid;
-	/** Since Linux 7.0; the queues of these contexts cannot be debugged. */
+	/** Since Linux 7.0; no debugger sees the queues of these contexts. */
 	uint32_t n_secondary_contexts;
 	struct kfdtrap_process_queue *queues; /**< In the order of queue_id, then gpu_id. */
 	size_t n_queues;
@@ -744,6 +744,14 @@ struct kfdtrap_process_list {
  */
 KFDTRAP_API int kfdtrap_process_list_create(const char *sysfs_root,
 					    struct kfdtrap_process_list **ret_list);
+/**
+ * Count the secondary contexts of a process, without reading what else KFD says of it.
+ * @param sysfs_root  NULL for KFDTRAP_SYSFS_ROOT.
+ * @param pid         Process id in the initial pid namespace.
+ * @return their number, 0 also where KFD does not list the process; -ENOENT no KFD; -EACCES, -EPERM,
+ *         -ENOMEM, -EIO.
+ */
+KFDTRAP_API int kfdtrap_process_secondary_contexts(const char *sysfs_root, uint32_t pid);
 /** Release a list of processes; NULL is allowed. */
 KFDTRAP_API void kfdtrap_process_list_destroy(struct kfdtrap_process_list *list);
 

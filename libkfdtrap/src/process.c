@@ -77,7 +77,7 @@ static int read_memory(int process_fd, struct kfdtrap_process *process)
 	return 0;
 }
 
-static int count_contexts(int process_fd, struct kfdtrap_process *process)
+static int count_contexts(int process_fd, uint32_t *ret_n)
 {
 	auto_free uint32_t *contexts = NULL;
 	size_t n;
@@ -85,7 +85,7 @@ static int count_contexts(int process_fd, struct kfdtrap_process *process)
 
 	if (r < 0)
 		return r;
-	process->n_secondary_contexts = (uint32_t)n;
+	*ret_n = (uint32_t)n;
 	return 0;
 }
 
@@ -95,19 +95,24 @@ static void process_deinit(struct kfdtrap_process *process)
 	free(process->memory);
 }
 
+static int open_process(int root_fd, uint32_t pid)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "proc/%u", pid);
+	return sysfs_open(root_fd, path);
+}
+
 /*
  * Read a process.
  * @return 1, 0 when the process is gone, -errno.
  */
 static int read_process(int root_fd, uint32_t pid, struct kfdtrap_process *process)
 {
-	auto_close int process_fd = -1;
-	char path[32];
-	int r;
+	auto_close int process_fd = open_process(root_fd, pid);
+	int r = process_fd;
 
 	*process = (struct kfdtrap_process){ .pid = pid };
-	snprintf(path, sizeof(path), "proc/%u", pid);
-	r = process_fd = sysfs_open(root_fd, path);
 	if (r >= 0) {
 		read_u32(process_fd, "pasid", &process->pasid);
 		r = read_queues(process_fd, process);
@@ -115,7 +120,7 @@ static int read_process(int root_fd, uint32_t pid, struct kfdtrap_process *proce
 	if (r >= 0)
 		r = read_memory(process_fd, process);
 	if (r >= 0)
-		r = count_contexts(process_fd, process);
+		r = count_contexts(process_fd, &process->n_secondary_contexts);
 	if (r >= 0)
 		return 1;
 	process_deinit(process);
@@ -174,6 +179,23 @@ int kfdtrap_process_list_create(const char *sysfs_root, struct kfdtrap_process_l
 	int r = root_fd < 0 ? root_fd : read_list(root_fd, ret_list);
 
 	return r < 0 ? public_error(r) : 0;
+}
+
+int kfdtrap_process_secondary_contexts(const char *sysfs_root, uint32_t pid)
+{
+	auto_close int root_fd = sysfs_open(AT_FDCWD, sysfs_root ? sysfs_root : KFDTRAP_SYSFS_ROOT);
+	auto_close int process_fd = -1;
+	uint32_t n = 0;
+	int r;
+
+	if (root_fd < 0)
+		return public_error(root_fd);
+	r = process_fd = open_process(root_fd, pid);
+	if (r >= 0)
+		r = count_contexts(process_fd, &n);
+	if (r >= 0 || r == -ENOENT)
+		return (int)n;
+	return public_error(r);
 }
 
 void kfdtrap_process_list_destroy(struct kfdtrap_process_list *list)

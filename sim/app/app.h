@@ -54,6 +54,11 @@ int device_runtime(struct app *a, uint32_t mode);
  * what the driver says.
  */
 int device_queue_create(struct app *a, size_t gpu, uint32_t type, uint32_t *ret_id);
+/**
+ * Create a secondary context (Linux 7.0 and later) with one AQL queue, and keep both.
+ * @return 0, -ENODEV, -ENOMEM, -ENOTTY of an older kernel, or what else the driver says.
+ */
+int device_context_create(struct app *a, size_t gpu);
 /** Destroy a queue.  @return 0, or what the driver says. */
 int device_queue_destroy(struct app *a, uint32_t id);
 /** Keep every queue supplied with packets. */

@@ -369,6 +369,29 @@ int device_queue_create(struct app *a, size_t gpu, uint32_t type, uint32_t *ret_
 	return kfd_ioctl(a, KFDABI_IOC_SET_EVENT, &wake);
 }
 
+int device_context_create(struct app *a, size_t gpu)
+{
+	struct simapp_queue q = { .alive = 1, .queue_type = KFDABI_QUEUE_TYPE_COMPUTE_AQL };
+	struct app own = *a;
+	int r;
+
+	if (gpu >= a->n_gpus)
+		return -ENODEV;
+	own.kfd = open(a->kfd_path, O_RDWR | O_CLOEXEC);
+	if (own.kfd < 0)
+		return -errno;
+	/* The file leaves the process's first context. */
+	r = kfd_ioctl(&own, KFDABI_IOC_CREATE_PROCESS, NULL);
+	if (!r)
+		r = queue_memory(&own, &own.gpus[gpu], q.queue_type, &q);
+	if (!r)
+		r = queue_register(&own, &own.gpus[gpu], &q);
+	/* The context ends with its file. */
+	if (r)
+		close(own.kfd);
+	return r;
+}
+
 static struct simapp_queue *queue_find(struct app *a, uint32_t id)
 {
 	for (uint32_t i = 0; i < a->process.status->n_queues; i++)

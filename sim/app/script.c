@@ -69,6 +69,15 @@ static int cmd_sdma(struct app *a, const struct words *w)
 	return create_queues(a, w, 0, KFDABI_QUEUE_TYPE_SDMA);
 }
 
+static int cmd_context(struct app *a, const struct words *w)
+{
+	uint64_t gpu;
+
+	if (words_number(w, 1, 0, APP_GPUS_MAX, &gpu))
+		return -EINVAL;
+	return device_context_create(a, gpu);
+}
+
 static int cmd_destroy(struct app *a, const struct words *w)
 {
 	uint64_t id;
@@ -328,6 +337,7 @@ static const struct {
 	{ "queues", cmd_queues, "N [GPU]: create AQL queues (round robin without GPU)" },
 	{ "create", cmd_create, "[GPU]: one AQL queue" },
 	{ "sdma", cmd_sdma, "[GPU]: one SDMA queue" },
+	{ "context", cmd_context, "[GPU]: a secondary context with one AQL queue" },
 	{ "destroy", cmd_destroy, "ID" },
 	{ "runtime", cmd_runtime, "on|ttmp|off|skip" },
 	{ "wait-line", cmd_wait_line, "ready, then wait for a line on stdin" },

@@ -101,19 +101,24 @@ static bool is_wanted(const struct worker_options *o, const struct rpc_process_l
 	return !is_worker(facts);
 }
 
-/* Strangers choose how much they map: of what is read in part only, the client is told. */
-static void tell_cut(const struct seen *seen, struct rpc_arena *a, struct rpc_process_list_result *ret)
+/* Say what the list lacks: of processes that are read in part only, and of those that are in it. */
+static void tell_missing(const struct seen *seen, struct rpc_arena *a, const struct found *list, size_t n,
+			 const struct worker_options *o, const struct rpc_process_list_params *params,
+			 struct rpc_process_list_result *ret)
 {
-	if (!seen->n_cut)
-		return;
-	ret->has_complete = ret->has_missing = true;
-	ret->missing = rpc_arena_array(a, 1, sizeof(*ret->missing));
+	ret->missing = rpc_arena_array(a, n + 1, sizeof(*ret->missing));
 	if (!ret->missing)
 		return;
-	ret->missing[0] = rpc_arena_printf(
-		a, "processes: %u of other users have mapped so much that it was not read to the end, and may use a GPU",
-		seen->n_cut);
-	ret->n_missing = 1;
+	/* Strangers choose how much they map. */
+	if (seen->n_cut)
+		ret->missing[ret->n_missing++] = rpc_arena_printf(
+			a, "processes: %u of other users have mapped so much that it was not read to the end, and may use a GPU",
+			seen->n_cut);
+	for (size_t i = 0; i < n; i++)
+		if (list[i].user.hidden && is_wanted(o, params, &list[i].facts))
+			ret->missing[ret->n_missing++] = rpc_arena_printf(
+				a, "process %d: %s", (int)list[i].user.pid, list[i].user.hidden);
+	ret->has_complete = ret->has_missing = ret->n_missing > 0;
 }
 
 int inspect_list(const struct worker_options *o, struct seen *seen, struct rpc_arena *a,
@@ -143,7 +148,7 @@ int inspect_list(const struct worker_options *o, struct seen *seen, struct rpc_a
 	for (size_t i = 0; ret->processes && i < n; i++)
 		if (is_wanted(o, params, &list[i].facts))
 			fill(o, a, &list[i], &ret->processes[ret->n_processes++]);
-	tell_cut(seen, a, ret);
+	tell_missing(seen, a, list, n, o, params, ret);
 	if (rpc_arena_error(a))
 		return agent_err_no_memory(err, NULL);
 	qsort(ret->processes, ret->n_processes, sizeof(*ret->processes), by_pid);

@@ -71,6 +71,24 @@ int kfd_process_uses(const struct worker_options *o, pid_t pid)
 	return open_fd;
 }
 
+const char *kfd_hidden_contexts(struct rpc_arena *a, uint32_t n)
+{
+	if (!n)
+		return NULL;
+	return rpc_arena_printf(a, "queues: those of %u secondary KFD context%s, which no debugger sees", n,
+				n == 1 ? "" : "s");
+}
+
+const char *kfd_hidden_queues(struct target *t, struct rpc_arena *a)
+{
+	/* A program may make them at any time.  Before Linux 7.0 there are none. */
+	int n = kfdtrap_process_secondary_contexts(t->options->kfd_sysfs, (uint32_t)t->options->pid);
+
+	if (n < 0)
+		return rpc_arena_printf(a, "queues: whether there are secondary KFD contexts: %s", strerror(-n));
+	return kfd_hidden_contexts(a, (uint32_t)n);
+}
+
 int kfd_check_version(int fd, uint32_t *ret_major, uint32_t *ret_minor)
 {
 	uint32_t major, minor;
@@ -352,6 +370,7 @@ const struct target_ops target_kfd_ops = {
 	.event_done = kfd_event_done,
 	.devices = kfd_devices,
 	.queues = kfd_queues,
+	.hidden_queues = kfd_hidden_queues,
 	.suspend = kfd_suspend,
 	.suspended = kfd_suspended,
 	.resume = kfd_resume,

@@ -328,6 +328,7 @@ static int collect(struct kfd_core *c, const struct target_waves_from *from,
 		r = agent_err_no_memory(err, "core.begin");
 	if (r < 0)
 		return r;
+	kfd_core_missing(c, kfd_hidden_queues(&c->k->t, c->arena));
 	if (c->late && c->shares_stop)
 		kfd_core_missing(c, "saved waves of some queues: the stop budget was used up");
 	if (c->too_much)

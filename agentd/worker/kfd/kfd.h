@@ -137,6 +137,13 @@ int kfd_undo_error(struct target_kfd *k, int r, const char *op, struct agent_err
  * @return 1, 0, -1 (that is not known).
  */
 int kfd_process_uses(const struct worker_options *o, pid_t pid);
+/**
+ * Say how many secondary contexts a process has: no debugger sees their queues.
+ * @return a sentence in @p a; NULL if there are none.
+ */
+const char *kfd_hidden_contexts(struct rpc_arena *a, uint32_t n);
+/** target_ops.hidden_queues: those of secondary contexts, as KFD lists them now. */
+const char *kfd_hidden_queues(struct target *t, struct rpc_arena *a);
 /** Read the version of KFD's interface.  @return 0, -EOPNOTSUPP (too old to debug), -errno. */
 int kfd_check_version(int fd, uint32_t *ret_major, uint32_t *ret_minor);
 /** Note the state of the target's runtime, and forget what the kernel reset if it is off. */

@@ -16,6 +16,7 @@ DEFINE_AUTO(struct kfdtrap_topology *, kfdtrap_topology_destroy);
 static void fill_user(struct rpc_arena *a, const struct kfdtrap_process *p, struct target_user *u)
 {
 	*u = (struct target_user){ .pid = (pid_t)p->pid, .n_queues = (uint32_t)p->n_queues };
+	u->hidden = kfd_hidden_contexts(a, p->n_secondary_contexts);
 	u->gpu_ids = rpc_arena_array(a, p->n_queues, sizeof(*u->gpu_ids));
 	for (size_t i = 0; u->gpu_ids && i < p->n_queues; i++) {
 		uint32_t id = p->queues[i].gpu_id;
@@ -116,6 +117,14 @@ static void check_device(struct sheet *s, const struct worker_options *o)
 		    "check the [kfd] section of agentd.conf");
 }
 
+static void check_contexts(struct sheet *s, const struct worker_options *o, pid_t pid)
+{
+	int n = kfdtrap_process_secondary_contexts(o->kfd_sysfs, (uint32_t)pid);
+
+	if (n > 0)
+		put(s, "queues", RPC_VERDICT_UNKNOWN, kfd_hidden_contexts(s->arena, (uint32_t)n), NULL);
+}
+
 static void check_use(struct sheet *s, int uses)
 {
 	switch (uses) {
@@ -212,6 +221,7 @@ int kfd_checks(const struct worker_options *o, const struct access_target *facts
 
 	check_device(&s, o);
 	check_use(&s, uses);
+	check_contexts(&s, o, facts->pid);
 	check_gpus(&s, o, facts->pid);
 	*ret_n = s.n;
 	return uses == 1 ? 0 : TARGET_NOT_MINE;

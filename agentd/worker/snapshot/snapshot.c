@@ -34,7 +34,7 @@ static void add_missing(struct missing *m, const char *text)
 		m->list[m->n++] = text;
 }
 
-static void find_missing(struct missing *m, const struct target *t, const struct target_device *d,
+static void find_missing(struct missing *m, struct target *t, const struct target_device *d,
 			 size_t n_d, const struct rpc_queue *q, size_t n_q)
 {
 	/* No core has a topology; the head of a core has what the agent knew of it. */
@@ -42,6 +42,8 @@ static void find_missing(struct missing *m, const struct target *t, const struct
 		if (d[i].no_topology)
 			add_missing(m, rpc_arena_printf(m->arena, "device %u: not in the topology that the agent may read",
 							d[i].rpc.gpu_id));
+	if (t->ops->hidden_queues)
+		add_missing(m, t->ops->hidden_queues(t, m->arena));
 	for (size_t i = 0; i < n_q; i++) {
 		if (q[i].has_read_pointer && !q[i].has_read_index)
 			add_missing(m,
@@ -368,7 +370,7 @@ static int fill_missing(struct target *t, struct rpc_arena *a, const struct snap
 			const struct snapshot *s, struct rpc_gpu_snapshot_result *ret)
 {
 	struct missing m = { .arena = a,
-			     .capacity = s->n_devices + 2 * s->n_queues + 3 + s->waves.n_missing +
+			     .capacity = s->n_devices + 2 * s->n_queues + 4 + s->waves.n_missing +
 					 CODE_MISSING_MAX + ARGUMENTS_MISSING_MAX +
 					 (t->origin ? t->origin->n_missing : 0) };
 	int r = 0;

@@ -171,6 +171,7 @@ struct target_user {
 	uint32_t n_queues;
 	uint32_t *gpu_ids; /**< Without doubles, ascending. */
 	size_t n_gpu_ids;
+	const char *hidden; /**< Which queues of it no debugger sees; NULL: none. */
 };
 
 /** Of a target that is a core file: where it comes from, and what its waves do not tell. */
@@ -273,6 +274,8 @@ struct target_ops {
 		       size_t *ret_n, struct agent_err *err);
 	int (*queues)(struct target *t, struct rpc_arena *a, struct rpc_queue **ret,
 		      size_t *ret_n, struct agent_err *err);
+	/** Which queues of the target no debugger sees, for `missing`.  @return NULL: none. */
+	const char *(*hidden_queues)(struct target *t, struct rpc_arena *a);
 
 	/** May block for the preemption time.  @param ids NULL: all.  Some may fail: see results. */
 	int (*suspend)(struct target *t, const uint32_t *ids, size_t n, uint32_t grace,

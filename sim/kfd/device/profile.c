@@ -75,6 +75,7 @@ static const struct kernel_profile kernels[] = {
 	{ .name = "1.13", .minor = 13, .device_entry_size = 120, .has_debug = true },
 	{ .name = "1.17", .minor = 17, .device_entry_size = 120, .has_debug = true,
 	  .process_bound = true },
+	{ .name = "1.18", .minor = 18, .device_entry_size = 120, .has_debug = true },
 	{ .name = "1.22", .minor = 22, .device_entry_size = 120, .has_debug = true,
 	  .contexts = true, .lds_flag = true },
 	{ .name = "1.22+", .minor = 22, .device_entry_size = 128, .has_debug = true,

@@ -59,13 +59,23 @@ struct sim_process *sim_process_find(struct sim *s, int tgid)
 	struct sim_process *p;
 
 	TAILQ_FOREACH(p, &s->processes, link)
-		if (p->tgid == tgid && !p->gone && !p->context)
+		if (p->tgid == tgid && !p->gone && p->context == SIM_CONTEXT_PRIMARY)
+			return p;
+	return NULL;
+}
+
+struct sim_process *sim_context_find(struct sim *s, uint32_t pasid)
+{
+	struct sim_process *p;
+
+	TAILQ_FOREACH(p, &s->processes, link)
+		if (p->pasid == pasid && !p->gone)
 			return p;
 	return NULL;
 }
 
 /* Make a context of a process, which takes a grip on the present address space. */
-static struct sim_process *process_new(struct sim *s, int tgid, uint32_t context, int *ret_error)
+static struct sim_process *process_new(struct sim *s, int tgid, uint16_t context, int *ret_error)
 {
 	struct sim_process *p = calloc(1, sizeof(*p));
 
@@ -111,7 +121,7 @@ struct sim_process *sim_process_create(struct sim *s, int tgid, int *ret_error)
 		*ret_error = -EINVAL;
 		return NULL;
 	}
-	return process_new(s, tgid, 0, ret_error);
+	return process_new(s, tgid, SIM_CONTEXT_PRIMARY, ret_error);
 }
 
 struct sim_device *sim_device_find(struct sim_process *p, uint32_t gpu_id)
@@ -222,27 +232,36 @@ void sim_close(struct sim *s, struct sim_file *file)
 	file->process = NULL;
 	p->n_files--;
 	/* A secondary context lives as long as its file, the primary as the address space. */
-	if (p->context && !p->gone && !p->n_files)
+	if (p->context != SIM_CONTEXT_PRIMARY && !p->gone && !p->n_files)
 		process_end(s, p);
 	else
 		process_free_if_unused(s, p);
 	sim_check_processes(s);
 }
 
+static bool has_context(struct sim *s, int tgid, uint16_t context)
+{
+	struct sim_process *p;
 
+	TAILQ_FOREACH(p, &s->processes, link)
+		if (p->tgid == tgid && !p->gone && p->context == context)
+			return true;
+	return false;
+}
 
 int sim_context_create(struct sim *s, struct sim_call *call)
 {
-	/* The contexts of a process are numbered from 1; 0 is the primary one. */
 	struct sim_process *p, *old = call->file->process;
-	uint32_t context = 1;
+	uint16_t context = 0;
 	int r;
 
-	if (old->context)
+	if (old->context != SIM_CONTEXT_PRIMARY)
 		return -EINVAL;
-	TAILQ_FOREACH(p, &s->processes, link)
-		if (p->tgid == old->tgid && !p->gone && p->context >= context)
-			context = p->context + 1;
+	/* The kernel gives them the lowest number that is free. */
+	while (context < SIM_CONTEXT_PRIMARY && has_context(s, old->tgid, context))
+		context++;
+	if (context == SIM_CONTEXT_PRIMARY)
+		return -ENOSPC;
 	p = process_new(s, old->tgid, context, &r);
 	if (!p)
 		return r;

@@ -89,13 +89,17 @@ struct sim_event {
 	struct kfdabi_memory_exception_data memory;
 };
 
+/** Not the number of any secondary context: KFD_CONTEXT_ID_PRIMARY of the kernel's kfd_priv.h (Linux 7.0). */
+#define SIM_CONTEXT_PRIMARY UINT16_MAX
+
 /** One process that opened the device, or one secondary context of it. */
 struct sim_process {
 	TAILQ_ENTRY(sim_process) link;
 	int tgid;
 	struct sim_hold hold;
-	uint32_t pasid, context; /**< context 0 is the primary one. */
-	bool gone;		 /**< Address space ended; kept only for open files. */
+	uint32_t pasid;
+	uint16_t context; /**< SIM_CONTEXT_PRIMARY, or the number of a secondary one. */
+	bool gone;	  /**< Address space ended; kept only for open files. */
 	size_t n_files;
 	size_t n_devices;
 	struct sim_device devices[SIM_GPUS_MAX];
@@ -232,6 +236,8 @@ void sim_tick(struct sim *s);
 
 /** CREATE_PROCESS: the file leaves the primary context and gets one of its own. */
 int sim_context_create(struct sim *s, struct sim_call *call);
+/** Find a living context, primary or not, by its PASID; NULL if there is none. */
+struct sim_process *sim_context_find(struct sim *s, uint32_t pasid);
 /** Find the primary context of a living process; NULL if it has none. */
 struct sim_process *sim_process_find(struct sim *s, int tgid);
 /** Make the primary context of a process.  @return NULL with *ret_error. */

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 /*
- * An inode number says what it is: type (8 bits) | a (32 bits: node or pid) | b (16 bits).  The
- * root must be 1, so type 0 stands for the few fixed files of the top directory.
+ * An inode number says what it is: type (8 bits) | a (32 bits: node, or PASID of a context) | b (16 bits).
+ * The root must be 1, so type 0 stands for the few fixed files of the top directory.
  */
 enum type {
 	T_ROOT = 0, /* b: 1 is the root, 2 kfd, 3 control. */
@@ -32,7 +32,7 @@ enum type {
 	T_BANK,
 	T_BANK_PROPERTIES,
 	T_PROC,
-	T_PID,
+	T_CONTEXT, /* What a process has; in that of its primary context are its other ones. */
 	T_PASID,
 	T_VRAM, /* b: position of the GPU. */
 	T_SDMA,
@@ -85,10 +85,10 @@ enum tree_kind tree_kind_of(struct sim *s, uint64_t ino)
 		return TREE_DIR;
 	case T_RENDER:
 		return INO_A(ino) < s->n_gpus ? TREE_RENDER : TREE_NONE;
-	case T_PID:
+	case T_CONTEXT:
 	case T_QUEUES:
 	case T_QUEUE:
-		return sim_process_find(s, (int)INO_A(ino)) ? TREE_DIR : TREE_NONE;
+		return sim_context_find(s, INO_A(ino)) ? TREE_DIR : TREE_NONE;
 	default:
 		return TREE_FILE;
 	}
@@ -160,28 +160,44 @@ static void list_processes(struct sim *s, const struct listing *l)
 	struct sim_process *p;
 
 	TAILQ_FOREACH(p, &s->processes, link)
-		if (!p->gone && !p->context)
-			entry_number(l, "", (uint32_t)p->tgid, INO(T_PID, p->tgid, 0));
+		if (!p->gone && p->context == SIM_CONTEXT_PRIMARY)
+			entry_number(l, "", (uint32_t)p->tgid, INO(T_CONTEXT, p->pasid, 0));
 }
 
-static void list_process(struct sim *s, const struct listing *l, uint32_t pid)
+/* The other contexts of a process are in the directory of its primary one. */
+static void list_contexts(struct sim *s, const struct listing *l, const struct sim_process *primary)
 {
-	entry(l, "pasid", INO(T_PASID, pid, 0));
-	entry(l, "queues", INO(T_QUEUES, pid, 0));
+	struct sim_process *p;
+
+	TAILQ_FOREACH(p, &s->processes, link)
+		if (p->tgid == primary->tgid && !p->gone && p->context != SIM_CONTEXT_PRIMARY)
+			entry_number(l, "context_", p->context, INO(T_CONTEXT, p->pasid, 0));
+}
+
+static void list_context(struct sim *s, const struct listing *l, uint32_t pasid)
+{
+	const struct sim_process *p = sim_context_find(s, pasid);
+
+	if (!p)
+		return;
+	entry(l, "pasid", INO(T_PASID, pasid, 0));
+	entry(l, "queues", INO(T_QUEUES, pasid, 0));
 	for (uint32_t i = 0; i < s->n_gpus; i++) {
-		entry_number(l, "vram_", s->gpus[i].gpu_id, INO(T_VRAM, pid, i));
-		entry_number(l, "sdma_", s->gpus[i].gpu_id, INO(T_SDMA, pid, i));
+		entry_number(l, "vram_", s->gpus[i].gpu_id, INO(T_VRAM, pasid, i));
+		entry_number(l, "sdma_", s->gpus[i].gpu_id, INO(T_SDMA, pasid, i));
 	}
+	if (p->context == SIM_CONTEXT_PRIMARY)
+		list_contexts(s, l, p);
 }
 
-static void list_queues(struct sim *s, const struct listing *l, uint32_t pid)
+static void list_queues(struct sim *s, const struct listing *l, uint32_t pasid)
 {
-	struct sim_process *p = sim_process_find(s, (int)pid);
+	struct sim_process *p = sim_context_find(s, pasid);
 	struct sim_queue *q;
 
 	if (p)
 		TAILQ_FOREACH(q, &p->queues, link)
-			entry_number(l, "", q->id, INO(T_QUEUE, pid, q->id));
+			entry_number(l, "", q->id, INO(T_QUEUE, pasid, q->id));
 }
 
 void tree_list(struct sim *s, uint64_t dir,
@@ -242,8 +258,8 @@ void tree_list(struct sim *s, uint64_t dir,
 	case T_PROC:
 		list_processes(s, &l);
 		break;
-	case T_PID:
-		list_process(s, &l, a);
+	case T_CONTEXT:
+		list_context(s, &l, a);
 		break;
 	case T_QUEUES:
 		list_queues(s, &l, a);
@@ -441,9 +457,9 @@ static void render_bank(const struct sim *s, uint32_t node, struct out *o)
 }
 
 /* These files have no newline behind the value; type is the driver's internal number. */
-static void render_queue_file(struct sim *s, uint32_t pid, uint32_t b, struct out *o)
+static void render_queue_file(struct sim *s, uint32_t pasid, uint32_t b, struct out *o)
 {
-	struct sim_process *p = sim_process_find(s, (int)pid);
+	struct sim_process *p = sim_context_find(s, pasid);
 	struct sim_queue *q = p ? sim_queue_find(p, b / 4) : NULL;
 
 	if (!q)
@@ -465,7 +481,6 @@ static void render_queue_file(struct sim *s, uint32_t pid, uint32_t b, struct ou
 void tree_render(struct sim *s, uint64_t ino, struct out *o)
 {
 	uint32_t a = INO_A(ino), b = INO_B(ino);
-	struct sim_process *p;
 
 	switch (INO_TYPE(ino)) {
 	case T_GENERATION:
@@ -490,9 +505,8 @@ void tree_render(struct sim *s, uint64_t ino, struct out *o)
 		render_bank(s, a, o);
 		break;
 	case T_PASID:
-		p = sim_process_find(s, (int)a);
-		if (p)
-			out_fmt(o, "%u\n", p->pasid);
+		if (sim_context_find(s, a))
+			out_fmt(o, "%u\n", a);
 		break;
 	case T_VRAM:
 	case T_SDMA:

@@ -411,7 +411,7 @@ int sim_trap(struct sim *s, struct sim_call *call)
 	struct sim_task task;
 	int r;
 
-	if (call->file->process->context)
+	if (call->file->process->context != SIM_CONTEXT_PRIMARY)
 		return -EOPNOTSUPP;
 	if (s->no_hws)
 		return -EINVAL;

@@ -288,3 +288,27 @@ def test_a_daemon_that_cannot_drop_privileges_says_what_it_needs():
         argv = without_capabilities(s, ["setuid"])
         run = subprocess.run(argv, text=True, capture_output=True, timeout=PATIENCE, check=False)
         assert run.returncode == 1 and "drop privileges" in run.stderr and "CAP_SETUID" in run.stderr, run
+
+
+def test_queues_that_no_debugger_sees_are_told():
+    """Linux 7.0 and later: a program may have several KFD contexts, of which a debugger sees the first one."""
+    hidden = "queues: those of 2 secondary KFD contexts, which no debugger sees"
+    with Scene(sim=["--kernel", "1.23"], app="runtime ttmp; queues 1; context; context; listen") as s:
+        listed = s.rpc.call("process.list")
+        assert listed["complete"] is False and listed["missing"] == [f"process {s.app.pid}: {hidden}"], listed
+        assert hidden in s.ctl("list").stderr
+        checks = {c["name"]: c for c in s.rpc.call("process.doctor", pid=s.app.pid)["checks"]}
+        assert checks["queues"]["verdict"] == "unknown" and checks["queues"]["detail"] == hidden, checks
+        session = s.rpc.call("session.attach", pid=s.app.pid)["session"]
+        doc = s.rpc.call("gpu.snapshot", session=session)
+        assert hidden in doc["missing"] and doc["complete"] is False and len(doc["queues"]) == 1, doc
+        assert hidden in s.rpc.call("gpu.snapshot", session=session, waves=False)["missing"]
+        core = s.rpc.call("core.begin", session=session)
+        assert hidden in core["missing"], core
+
+
+def test_a_program_with_one_context_is_seen_whole():
+    with Scene(sim=["--kernel", "1.23"], app="runtime ttmp; queues 1; spin") as s:
+        assert "missing" not in s.rpc.call("process.list")
+        session = s.rpc.call("session.attach", pid=s.app.pid)["session"]
+        assert not any("context" in m for m in s.rpc.call("gpu.snapshot", session=session)["missing"])

@@ -368,6 +368,10 @@ static void processes_and_queues(void)
 	TEST_EQ(list->processes[1].pid, 300);
 	TEST_EQ(list->processes[1].pasid, 32771);
 	TEST_EQ(list->processes[1].n_secondary_contexts, 1);
+	TEST_EQ(kfdtrap_process_secondary_contexts(root, 300), 1);
+	TEST_EQ(kfdtrap_process_secondary_contexts(root, 20), 0);
+	TEST_EQ(kfdtrap_process_secondary_contexts(root, 21), 0);
+	TEST_EQ(kfdtrap_process_secondary_contexts("/nonexistent", 20), -ENOENT);
 	TEST_EQ_FATAL(list->processes[1].n_queues, 2);
 	TEST_EQ(list->processes[1].queues[0].queue_id, 0);
 	TEST_EQ(list->processes[1].queues[0].type, 2);
