@@ -154,7 +154,7 @@ static bool copy_file(struct code *k, const struct code_object *o, uint64_t size
 	if (kfd_core_add_note(c, COREFILE_AGENT_CODE_TYPE, desc, name + kept) < 0)
 		return false;
 	k->files_bytes += size;
-	c->told->bytes += size - kept;
+	c->told->bytes += (size - kept + 3) & ~UINT64_C(3); /* As notes are padded. */
 	return true;
 }
 

@@ -22,6 +22,7 @@
 #define MISSING_MAX 16u
 /* Most bytes of a table's entry that are kept: a later kernel may have longer entries. */
 #define ENTRY_MAX 512u
+#define PAGE_BYTES UINT64_C(4096)
 
 void kfd_core_missing(struct kfd_core *c, const char *text)
 {
@@ -108,10 +109,23 @@ static void estimate_device(struct kfd_core *c, const struct target_waves_from *
 	}
 }
 
+/* Each copy is a segment of its own, and can cut one in two; its size is counted where its memory is. */
+static uint64_t copies_headers(const struct target_waves_from *from, const struct target_device *device)
+{
+	/* Read and write pointer, ring, arguments of packets; header and the rest of each save area. */
+	uint64_t copies = 3 + PACKETS_MAX + 2 * device_dies(device), n_queues = 0;
+
+	for (size_t i = 0; i < from->n_queues; i++)
+		n_queues += from->queues[i].gpu_id == device->rpc.gpu_id;
+	return n_queues * copies * 2 * sizeof(Elf64_Phdr);
+}
+
 static void estimate_waves(struct kfd_core *c, const struct target_waves_from *from)
 {
-	for (size_t d = 0; d < from->n_devices; d++)
+	for (size_t d = 0; d < from->n_devices; d++) {
 		estimate_device(c, from, &from->devices[d]);
+		c->told->bytes += copies_headers(from, &from->devices[d]);
+	}
 }
 
 /* ------------------------------------------------------------------ what is read later ------- */
@@ -370,7 +384,8 @@ int kfd_core_begin(struct target *t, const struct target_waves_from *from,
 	if (r == 0 && !what->estimate && !what->ours)
 		r = undo_push(&t->undo, "forget a core", undo_core, k, 0, &c->ticket, err);
 	if (r == 0) {
-		ret->bytes += amdcore_image_size(c->image);
+		/* What an estimate has counted without keeping it goes in front of the segments, which begin at a page. */
+		ret->bytes = amdcore_image_size(c->image) + (ret->bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
 		ret->n_segments = c->core.n_segments;
 		ret->copied_bytes = c->store_used;
 	}

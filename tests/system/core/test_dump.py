@@ -296,6 +296,15 @@ def test_an_estimate_is_near_the_truth():
         assert again["stopped_us"] == 0 and real / 2 <= again["bytes"] <= real * 2, (real, again["bytes"])
 
 
+def test_a_full_core_is_no_larger_than_its_estimate():
+    """What is copied while the queues stand still cuts the memory around it into pieces, each with a header."""
+    with scene(gpus="gfx90a", app="runtime ttmp; queues 40; spin", app_program=unsanitized("gpu-agent-simapp")) as s:
+        need_small(s)
+        s.session = s.attach()
+        most = s.rpc.call("core.begin", session=s.session, estimate=True, full=True)["bytes"]
+        assert begin(s, full=True)["bytes"] <= most
+
+
 def test_the_file_is_whole_and_private():
     with scene() as s:
         plant(s)
