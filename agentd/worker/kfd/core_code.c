@@ -168,11 +168,12 @@ static void want_file(struct code *k, const struct symbols_code *e)
 	struct code_object o = { .uri = e->uri, .bias = e->bias };
 	struct code_stat st;
 
-	if (!kfd_code_is_file(&o) || has_file(k, e->uri))
+	if (!kfd_code_is_file(&o))
 		return;
 	if (clock_now_ns() < k->files_until_ns) {
-		/* One that is gone is missing for readers as well, and they tell it. */
-		if (kfd_code_stat(&c->k->t, &o, &st) < 0 || is_found(k, &c->k->code_file))
+		/* One that is gone, or is not what was loaded, is missing for readers as well, and they tell it. */
+		if (has_file(k, e->uri) || kfd_code_stat(&c->k->t, &o, &st) < 0 || is_found(k, &c->k->code_file) ||
+		    kfd_code_compare(&c->k->t, &o, st.size) != 0)
 			return;
 		if (st.size <= FILES_BYTES_MAX - k->files_bytes && copy_file(k, &o, st.size))
 			return;
@@ -284,7 +285,6 @@ static void want_waves(struct code *k, const struct target_waves_from *from,
 	const struct wave *last = NULL;
 
 	sort_pcs(k, waves);
-
 	for (size_t i = 0; i < waves->n_waves; i++) {
 		const struct wave *w = &waves->waves[i];
 

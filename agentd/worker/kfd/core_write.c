@@ -213,10 +213,21 @@ static ssize_t fetch(void *arg, uint64_t key, uint64_t offset, void *buf, size_t
 	return memory_read(&t->memory, key + offset, buf, size);
 }
 
+static void free_notes(struct kfd_core *c)
+{
+	for (size_t i = 0; i < c->n_notes; i++)
+		free((void *)c->notes[i].desc);
+	free(c->notes);
+	c->notes = NULL;
+	c->n_notes = 0;
+	c->core.n_notes = 0;
+}
+
 /* Make the file's layout of the pieces.  Neighbours that are read later become one segment. */
 static int make_image(struct kfd_core *c)
 {
 	struct amdcore *core = &c->core;
+	int r;
 
 	core->segments = calloc(c->n_pieces + 1, sizeof(*core->segments));
 	if (!core->segments || c->no_memory)
@@ -239,7 +250,10 @@ static int make_image(struct kfd_core *c)
 			.bytes = { .data = p->data, .key = p->address, .size = p->size },
 		};
 	}
-	return amdcore_image_create(core, &c->image);
+	r = amdcore_image_create(core, &c->image);
+	/* The image has copies of them, and they can be large. */
+	free_notes(c);
+	return r;
 }
 
 static void core_free(struct kfd_core *c)
@@ -251,9 +265,7 @@ static void core_free(struct kfd_core *c)
 		munmap(c->store, c->store_size);
 	free(c->list);
 	free(c->pieces);
-	for (size_t i = 0; i < c->n_notes; i++)
-		free((void *)c->notes[i].desc);
-	free(c->notes);
+	free_notes(c);
 	free(c->devices);
 	free(c->queues);
 	free(c->core.segments);

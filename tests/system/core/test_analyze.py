@@ -282,6 +282,39 @@ def test_code_of_another_root_is_in_the_core(full):
         assert document(ctl("analyze", core, "-j"))["groups"] == live["groups"]
 
 
+SECRET = b"what nobody asked for"
+
+
+def spoil(file):
+    """kind -> what the process makes of its file after it has loaded it"""
+    def with_fifo():
+        file.unlink()
+        os.mkfifo(file)
+
+    def with_link():
+        (file.parent / "other").write_bytes(SECRET)
+        file.unlink()
+        file.symlink_to("other")
+
+    return {"fifo": with_fifo, "another build": lambda: file.write_bytes((CODE / KERNELS["gfx1030"]).read_bytes() + SECRET),
+            "link": with_link, "shorter": lambda: os.truncate(file, 100), "sparse": lambda: os.truncate(file, 1 << 40)}
+
+
+@pytest.mark.parametrize("kind", ["fifo", "another build", "link", "shorter", "sparse"])
+def test_only_what_was_loaded_is_in_the_core(kind):
+    need_root()
+    data = (CODE / KERNELS["gfx90a"]).read_bytes()
+    with Scene(app=None, gpus="gfx90a") as s:
+        start_elsewhere(s, {"kernel.co": data})
+        spoil(s.directory / "hidden/kernel.co")[kind]()
+        core = fetch(s)
+        assert SECRET not in core.read_bytes()
+        missing, = document(ctl("analyze", core, "-j"), PARTIAL)["missing"]
+        assert "kernel.co: its file is gone" in missing, missing
+        missing = s.rpc.call("core.begin", session=s.session, max_stop_ms=STOP_MS)["missing"]
+        assert (len(missing) == 1 and "its file is not in the core" in missing[0]) == (kind == "sparse"), missing
+
+
 def test_code_that_everybody_finds_is_not_in_the_core():
     with Scene(app=None, gpus="gfx90a") as s:
         s.app = s.start_app(f"runtime ttmp; load {CODE}/{KERNELS['gfx90a']}; queues 1; spin")
