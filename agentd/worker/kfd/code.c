@@ -239,7 +239,7 @@ int kfd_code_compare(struct target *t, const struct code_object *o, uint64_t siz
 {
 	struct symbols_image *f = NULL, *l = NULL;
 	uint8_t file[HEAD_BYTES], loaded[HEAD_BYTES];
-	ssize_t n = t->ops->code_read(t, o, 0, file, size < HEAD_BYTES ? (size_t)size : HEAD_BYTES);
+	ssize_t n = kfd_code_read(t, o, 0, file, size < HEAD_BYTES ? (size_t)size : HEAD_BYTES);
 	int r = KFD_CODE_UNSURE;
 
 	if (n < 0)

@@ -224,18 +224,16 @@ static const uint8_t *file_in_core(struct target *t, const char *uri, size_t *re
 static int core_code_stat(struct target *t, const struct code_object *o, struct code_stat *ret)
 {
 	size_t size;
-	bool is_here = file_in_core(t, o->uri, &size);
-	int r = 0;
+	int r;
 
-	if (is_here)
+	if (file_in_core(t, o->uri, &size)) {
 		*ret = (struct code_stat){ .size = size };
-	else
-		r = kfd_code_stat(t, o, ret);
+		return 0;
+	}
+	r = kfd_code_stat(t, o, ret);
 	if (r == 0 && kfd_code_is_file(o))
 		r = kfd_code_compare(t, o, ret->size);
-	if (r == KFD_CODE_UNSURE)
-		return is_here ? 0 : -ESTALE;
-	return r;
+	return r == KFD_CODE_UNSURE ? -ESTALE : r;
 }
 
 static ssize_t core_code_read(struct target *t, const struct code_object *o, uint64_t offset, void *buf, size_t size)
