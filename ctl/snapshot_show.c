@@ -284,7 +284,7 @@ static void note_gpus(struct ctl *c, const struct group_rows *rows, struct table
 		table_note(t, "GPU %zu: %s", i, escaped(c, g->gpus[i].name));
 }
 
-/* Waves of some devices, gfx90a for one, carry their dispatch only if AMD's runtime asks, as it does when told to. */
+/* Waves of some devices, gfx90a for one, say of which dispatch they are only if AMD's runtime asked for that. */
 static void note_dispatches(const struct rpc_gpu_snapshot_result *s, struct table *t)
 {
 	bool carried = !s->runtime.has_ttmp_setup || s->runtime.ttmp_setup;
@@ -292,7 +292,7 @@ static void note_dispatches(const struct rpc_gpu_snapshot_result *s, struct tabl
 	for (size_t i = 0; !carried && i < s->n_groups; i++) {
 		if (s->groups[i].representative.has_dispatch)
 			continue;
-		table_note(t, "kernels by pc: dispatches are known if the program is started with HSA_ENABLE_DEBUG=1");
+		table_note(t, "dispatches unknown: start the program with HSA_ENABLE_DEBUG=1 to see them");
 		return;
 	}
 }

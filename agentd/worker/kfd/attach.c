@@ -198,7 +198,7 @@ static int create_steps(struct target_kfd *k, struct agent_err *err)
 	/* The command ENABLE would make a GPU context for a process that never asked for one. */
 	if (kfd_process_uses(o, o->pid) == 0) {
 		agent_err_set(err, RPC_ERROR_NOT_DEBUGGABLE, 0, "look for KFD user",
-			      "it does when it initialises ROCm (hsa_init): try again then, or let a watch rule wait for it (agentd.conf(5)); gpu-agentctl list shows the processes that use a GPU",
+			      "it opens it when it initialises ROCm (hsa_init): try again then, or let a watch rule wait for it (agentd.conf(5)); gpu-agentctl list shows the processes that use a GPU",
 			      "process %d (%s) has not opened the GPU", (int)o->pid,
 			      k->t.facts.comm);
 		return TARGET_NOT_MINE;

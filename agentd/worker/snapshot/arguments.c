@@ -256,8 +256,8 @@ static int fill_group(struct filling *f, const struct wave *w, struct rpc_group 
 
 	/* Only an AMD runtime decides whether waves carry it. */
 	if (!w->has_dispatch && f->from->all && runtime->has_ttmp_setup && !runtime->ttmp_setup)
-		add_missing(f, "arguments of kernels: waves do not carry their dispatch, which AMD's runtime lets them when "
-			       "the program is started with HSA_ENABLE_DEBUG=1");
+		add_missing(f, "arguments of kernels: the waves do not say of which dispatch they are; they do if the "
+			       "program is started with HSA_ENABLE_DEBUG=1");
 	/* Without the name of the kernel, nothing is known of its arguments either. */
 	if (!w->has_dispatch || !w->kernel_handle || !to->has_kernel || !to->kernel.name)
 		return 0;

@@ -242,14 +242,15 @@ def test_code_objects_can_be_saved():
         s.__exit__(*sys.exc_info())
 
 
-def start_elsewhere(s, files):
-    """A process that has loaded these files, name -> bytes, from a place that has nothing of that name for others."""
+def start_elsewhere(s, files, used="", times=1):
+    """A process that has loaded these files so often, name -> bytes, from a place that has nothing of that name for others;
+    waves are in those whose name ends so."""
     place, hidden = s.directory / "place", s.directory / "hidden"
     for d in (place, hidden):
         d.mkdir()
     for name, data in files.items():
         (hidden / name).write_bytes(data)
-    loads = "; ".join(f"load {place}/{name}" for name in files)
+    loads = "; ".join(f"load {place}/{name}" for name in files for _ in range(times))
     s.app = s.start("app", ["unshare", "--mount", "--propagation", "private", "sh", "-c",
                             f"mount --bind {hidden} {place} && exec {unsanitized('gpu-agent-simapp')} --kfd {s.mount}/kfd "
                             f"--status-file {s.directory}/status -e 'runtime ttmp; {loads}; queues 1; spin'"])
@@ -258,7 +259,8 @@ def start_elsewhere(s, files):
     objects = s.rpc.call("code.list", session=s.session)["objects"]
     script = s.directory / "waves"
     at = int(re.search(r"(0x\w+)\nspin\n", (CODE / "spin-gfx90a.expect").read_text())[1], 16)
-    script.write_text("".join(f"halted n=4 pc={int(o['bias'], 16) + at:#x}\n" for o in objects))
+    script.write_text("".join(f"halted n=4 pc={int(o['bias'], 16) + at:#x}\n" for o in objects
+                              if o["uri"].endswith(used)))
     s.control(f"waves {s.app.pid} 0 script {script}")
 
 
@@ -322,6 +324,16 @@ def test_code_that_everybody_finds_is_not_in_the_core():
         pc = (int(s.rpc.call("code.list", session=s.session)["objects"][0]["address"], 16) + 0x200) & ~3
         s.control(f"waves {s.app.pid} 0 halted 4 {pc:#x}")
         assert b".debug_line" not in fetch(s).read_bytes()
+
+
+def test_code_is_in_the_core_once_and_only_where_waves_are():
+    need_root()
+    data = (CODE / KERNELS["gfx90a"]).read_bytes()
+    with Scene(app=None, gpus="gfx90a") as s:
+        start_elsewhere(s, {"a.co": data, "b.co": data}, used="a.co", times=2)
+        core = fetch(s)
+        assert core.read_bytes().count(b"\0.debug_line\0") == 1
+        assert document(ctl("analyze", core, "-j"))["groups"] == snapshot(s)["groups"]
 
 
 def test_more_code_of_another_root_than_a_core_has_room_for():

@@ -165,8 +165,9 @@ def test_a_kernel_without_code_object_keeps_its_address():
 
 def test_without_dispatches_the_pc_names_the_kernel():
     """As AMD's runtime has it unless it is told otherwise: nothing that was asked for is missing, but arguments."""
-    for runtime, carried in (("on", False), ("ttmp", True)):
-        with Scene(app=f"runtime {runtime}; load {DATA}/spin-gfx90a.co; queues 1; waves 0 halted 4 spin+16; spin", gpus="gfx90a") as s:
+    for code, runtime, carried in (("gfx90a", "on", False), ("gfx90a", "ttmp", True), ("gfx1030-z", "on", True)):
+        with Scene(app=f"runtime {runtime}; load {DATA}/spin-{code}.co; queues 1; waves 0 halted 4 spin+16; spin",
+                   gpus=code.split("-")[0]) as s:
             s.session = s.attach()
             doc = snapshot(s)
             assert doc["complete"], doc["missing"]
@@ -177,7 +178,7 @@ def test_without_dispatches_the_pc_names_the_kernel():
             run = s.ctl("snapshot", s.app.pid, LONG_STOP)
             assert run.returncode == 0 and ("HSA_ENABLE_DEBUG=1" in run.stdout) != carried, run.stdout
             run = s.ctl("snapshot", s.app.pid, LONG_STOP, "--arguments")
-            told = [line for line in run.stdout.split("\n") if line.startswith("missing  arguments of kernels: waves do not")]
+            told = [line for line in run.stdout.split("\n") if line.startswith("missing  arguments of kernels: the waves do not")]
             assert (run.returncode == 8 and len(told) == 1) != carried, run.stdout
 
 
