@@ -254,8 +254,8 @@ static int fill_group(struct filling *f, const struct wave *w, struct rpc_group 
 	struct dispatch *d;
 	int r = 0;
 
-	/* Only an AMD runtime decides whether waves carry it. */
-	if (!w->has_dispatch && f->from->all && runtime->has_ttmp_setup && !runtime->ttmp_setup)
+	/* Of NVIDIA's, all say it. */
+	if (!w->has_dispatch && f->from->all && !runtime->ttmp_setup)
 		add_missing(f, "arguments of kernels: the waves do not say of which dispatch they are; they do if the "
 			       "program is started with HSA_ENABLE_DEBUG=1");
 	/* Without the name of the kernel, nothing is known of its arguments either. */

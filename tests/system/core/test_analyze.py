@@ -270,6 +270,8 @@ def test_code_of_another_root_is_in_the_core(full):
     data = (CODE / KERNELS["gfx90a"]).read_bytes()
     with Scene(app=None, gpus="gfx90a") as s:
         start_elsewhere(s, {"kernel.co": data})
+        # One of the same name here is another one, whoever asks.
+        (s.directory / "place/kernel.co").write_bytes((CODE / KERNELS["gfx1030"]).read_bytes())
         most = s.rpc.call("core.begin", session=s.session, estimate=True, full=full)["bytes"]
         core = fetch(s, full=full)
         assert core.stat().st_size <= most
@@ -279,9 +281,6 @@ def test_code_of_another_root_is_in_the_core(full):
         assert group["kernel"]["name"] == "spin" and group["frames"][0]["file"].endswith("spin.cl"), group
         out = s.directory / "saved.co"
         assert ctl("analyze", core, "--extract-code", "0", out).returncode == 0 and out.read_bytes() == data
-        # One of the same name here is another one.
-        (s.directory / "place/kernel.co").write_bytes((CODE / KERNELS["gfx1030"]).read_bytes())
-        assert document(ctl("analyze", core, "-j"))["groups"] == live["groups"]
 
 
 SECRET = b"what nobody asked for"

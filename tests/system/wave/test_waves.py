@@ -564,6 +564,9 @@ def test_a_dispatch_that_is_not_in_the_ring_is_told():
         assert len(doc["waves"]) == 4 and not any("dispatch" in w["ref"] for w in doc["waves"]), doc["waves"]
         begun = s.rpc.call("core.begin", session=s.session, max_stop_ms=STOP_MS)
         assert want in begun["missing"] and not begun["complete"], begun
+        s.rpc.call("session.detach", session=s.session)
+        # The runtime need not be told to let waves say it.
+        assert "HSA_ENABLE_DEBUG" not in s.ctl("snapshot", s.app.pid, LONG_STOP).stdout
 
 
 def test_without_runtime_there_are_no_waves():

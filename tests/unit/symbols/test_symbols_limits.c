@@ -68,7 +68,7 @@ static char *make_file(uint16_t machine, const void *info, size_t info_size, con
 			 .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = 6, .e_shstrndx = 1 };
 	Elf64_Shdr s[6] = { [1] = section(1, sizeof(h) + sizeof(s), sizeof(section_names)),
 			    [2] = section(11, abbreviations_at, sizeof(abbreviations)),
-			    [3] = section(25, info_at, info_size),
+			    [3] = section(info_size ? 25 : 0, info_at, info_size),
 			    [4] = section(0, 0, 64),
 			    [5] = section(lines_size ? 37 : 0, lines_at, lines_size) };
 
@@ -83,7 +83,8 @@ static char *make_file(uint16_t machine, const void *info, size_t info_size, con
 	memcpy(bytes + sizeof(h), s, sizeof(s));
 	memcpy(bytes + sizeof(h) + sizeof(s), section_names, sizeof(section_names));
 	memcpy(bytes + abbreviations_at, abbreviations, sizeof(abbreviations));
-	memcpy(bytes + info_at, info, info_size);
+	if (info_size)
+		memcpy(bytes + info_at, info, info_size);
 	if (lines_size)
 		memcpy(bytes + lines_at, lines, lines_size);
 	*ret_size = total;
@@ -196,6 +197,19 @@ static size_t make_lines(uint8_t *to, uint64_t low, uint8_t row, size_t n)
 	return (size_t)(at - to);
 }
 
+/* The same line program in the 64-bit format. */
+static size_t widen_lines(uint8_t *to, const uint8_t *program, size_t n)
+{
+	uint64_t length = n, header_length = program[6];
+
+	memset(to, 0xff, 4);
+	memcpy(to + 4, &length, sizeof(length));
+	memcpy(to + 12, program + 4, 2);
+	memcpy(to + 14, &header_length, sizeof(header_length));
+	memcpy(to + 22, program + 10, n - 10);
+	return 12 + n;
+}
+
 /* Each byte of code has a line of its own, numbered from 1 on. */
 static char *make_large_code(size_t *ret_size)
 {
@@ -303,6 +317,53 @@ static void reads_the_lines_that_are_asked_for(void)
 	symbols_image_destroy(image);
 }
 
-TEST_SUITE(symbols_limits, TEST(reads_the_lines_that_are_asked_for), TEST(answers_any_number_of_questions),
+/* The length in front of it is that of 64 bits. */
+static void bounds_lines_of_the_wide_format(void)
+{
+	static const uint32_t sizes[] = { 16, 5 * PROGRAM_BYTES };
+	uint8_t *program = malloc(sizes[1] + 128), *wide = malloc(sizes[1] + 256);
+	struct symbols_image *image = NULL;
+	size_t n, total;
+	char *bytes;
+
+	CU_ASSERT_FATAL(program && wide);
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		struct unit_with_lines info = { sizeof(info) - 4, 4, 0, 8, 5, 0, CODE_START, CODE_SIZE };
+
+		n = widen_lines(wide, program, make_lines(program, CODE_START, 1, sizes[i]));
+		bytes = make_file(EM_AMDGPU_NUMBER, &info, sizeof(info), wide, n, &total);
+		TEST_EQ_FATAL(symbols_image_create(bytes, total, &image), 0);
+		free(bytes);
+		TEST_EQ(has_line(image, 0), i == 0);
+		TEST_EQ(symbols_image_debug_state(image), i == 0 ? 0 : -EFBIG);
+		symbols_image_destroy(image);
+	}
+	free(program);
+	free(wide);
+}
+
+/* As nvcc makes it with -lineinfo: without units, all tables are read, as many as there may be. */
+static void bounds_lines_without_units(void)
+{
+	uint8_t *programs = malloc(UNITS * (PROGRAM_BYTES + 128));
+	struct symbols_image *image = NULL;
+	size_t n = 0, total;
+	char *bytes;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(programs);
+	for (size_t i = 0; i < UNITS; i++)
+		n += make_lines(programs + n, CODE_START + i * CODE_SIZE, 1, PROGRAM_BYTES);
+	bytes = make_file(EM_CUDA_NUMBER, NULL, 0, programs, n, &total);
+	TEST_EQ_FATAL(symbols_image_create(bytes, total, &image), 0);
+	free(bytes);
+	free(programs);
+	TEST_EQ(has_line(image, 0), true);
+	TEST_EQ(has_line(image, UNITS - 1), false);
+	TEST_EQ(symbols_image_debug_state(image), -EFBIG);
+	symbols_image_destroy(image);
+}
+
+TEST_SUITE(symbols_limits, TEST(reads_the_lines_that_are_asked_for), TEST(bounds_lines_of_the_wide_format),
+	   TEST(bounds_lines_without_units), TEST(answers_any_number_of_questions),
 	   TEST(gives_up_on_forty_million_dies), TEST(is_not_caught_by_siblings),
 	   TEST(gives_up_on_deep_nesting), TEST(gives_up_on_functions_on_top_of_each_other));
