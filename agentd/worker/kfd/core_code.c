@@ -51,7 +51,7 @@ struct code {
 	size_t n_pcs;
 	int own_root; /* The root directory of whoever reads the core on this machine. */
 	uint64_t files_bytes, files_until_ns;
-	const char *file_left_out; /* The URI of the first file that there was no room or no time for, or that cannot be read. */
+	const char *file_left_out; /* URI of the first file that is not in the core: no room, no time, or not readable. */
 	struct range *ranges; /* Whole pages. */
 	size_t n, capacity;
 	size_t at;	/* The first range that ends behind the start of the mapping looked at. */
@@ -137,7 +137,10 @@ static bool is_found(const struct code *k, const struct kfd_code_file *f)
 	return fd >= 0 && st.st_dev == f->st.st_dev && st.st_ino == f->st.st_ino;
 }
 
-/* Read a code object out of its file into a note; for an estimate, only count its bytes.  @return false: it is left out. */
+/*
+ * Read a code object out of its file into a note; for an estimate, only count its bytes.
+ * @return false: it is left out.
+ */
 static bool copy_file(struct code *k, const struct code_object *o, uint64_t size)
 {
 	struct kfd_core *c = k->core;

@@ -396,7 +396,7 @@ int kfd_core_begin(struct target *t, const struct target_waves_from *from,
 	if (r == 0 && !what->estimate && !what->ours)
 		r = undo_push(&t->undo, "forget a core", undo_core, k, 0, &c->ticket, err);
 	if (r == 0) {
-		/* What an estimate has counted without keeping it goes in front of the segments, which begin at a page. */
+		/* What an estimate has only counted goes in front of the segments, which begin at a page. */
 		ret->bytes = amdcore_image_size(c->image) + (ret->bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
 		ret->n_segments = c->core.n_segments;
 		ret->copied_bytes = c->store_used;
