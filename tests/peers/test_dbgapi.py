@@ -1,10 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""AMD's own debugger library on the simulated device: does the simulator pass for a real one?
-
-The library and everything below it come from Debian sid, into a tree of their own (scripts/fetch-peers), and run
-with that tree's own dynamic linker.  In a private mount namespace the simulator's file lies over /dev/kfd.
-"""
+"""AMD's own debugger library on the simulated device: does the simulator pass for a real one?"""
 import os
 import struct
 import sys
@@ -13,54 +9,11 @@ if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
 import pytest
-from harness import ROOT, STOP_MS, Scene, need_root, status, wait_until
-from peers import build_dbgapi
+from dbgapi import Probe
+from harness import ROOT, STOP_MS, Scene, status, wait_until
 
 AQL, HALT = 1, 1
 CODE = ROOT / "tests/data/codeobj"
-# A directory for devices of our own: the real /dev is shared with the whole machine.
-ENTER = ('set -e; mount -t tmpfs none "$1"; touch "$1/kfd" "$1/null"; mount --bind "$2" "$1/kfd"; '
-         'mount --bind /dev/null "$1/null"; mount --move "$1" /dev; shift 2; exec "$@"')
-
-
-class Probe:
-    """The library, step by step."""
-
-    def __init__(self, s, pid):
-        need_root()
-        argv = build_dbgapi("dbgapi_probe")
-        dev = s.directory / f"dev{len(s.processes)}"
-        dev.mkdir()
-        self.process = s.start("probe", ["unshare", "--mount", "--propagation", "private", "sh", "-c", ENTER, "sh", dev,
-                                         s.mount / "kfd", *argv, pid])
-        self.read = 0
-        self.lines_until("ready")
-
-    def lines_until(self, *last):
-        def done():
-            lines = self.process.out().split("\n")[self.read:-1]
-            for i, line in enumerate(lines):
-                if line.startswith(last):
-                    self.read += i + 1
-                    return lines[:i + 1]
-            assert self.process.popen.poll() is None, f"the probe ended: {self.process.err()}"
-            return None
-
-        return wait_until(done, f"{last[0]} of AMD's library")
-
-    def step(self, name):
-        """Run one step; the lines that it printed."""
-        self.process.popen.stdin.write(name.encode() + b"\n")
-        self.process.popen.stdin.flush()
-        *lines, verdict = self.lines_until(f"ok {name}", f"error {name}")
-        assert verdict.startswith("ok"), f"{verdict}\n{self.process.err()}"
-        return lines
-
-    def end(self):
-        self.process.popen.stdin.close()
-        assert self.process.popen.wait(20) == 0, self.process.err()
-        # Warnings are about us: the library has nothing to complain about on a real device.
-        assert self.process.err() == "", self.process.err()
 
 
 def our_view(s):
