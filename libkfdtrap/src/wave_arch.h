@@ -73,7 +73,7 @@ struct wave_ttmp_fields {
 	struct wave_field wave_in_group;
 	struct wave_field trap_id;
 	struct wave_field has_yz;	/**< Absent when y and z always mean something. */
-	/** Absent when stopped, halt and trap always mean something. */
+	/** Absent when the launch of a wave has cleared stopped, halt and trap. */
 	struct wave_field handler_ready;
 	struct wave_field no_dispatch;	/**< The dispatch part is unusable, from r_version 10 on. */
 	struct wave_field no_dispatch_if; /**< If present, it must be set as well. */

@@ -17,8 +17,12 @@
 #define WAVE_TTMP6_STOPPED (UINT32_C(1) << 30)
 #define WAVE_TTMP6_HALT	   (UINT32_C(1) << 29)
 
-/** r_version from which on the runtime marks waves whose dispatch part is unusable. */
-#define WAVE_R_VERSION_NO_DISPATCH 10
+/**
+ * r_version from which on waves whose dispatch part is unusable are marked, and those that the trap
+ * handler has halted.
+ */
+#define WAVE_R_VERSION_MARKS	 10
+#define WAVE_STATUS_SKIP_EXPORT	 (UINT32_C(1) << 18)
 
 /** @return two little-endian words at any alignment as one number. */
 WAVE_INLINE uint64_t wave_load_pair(const uint8_t *words)
@@ -83,14 +87,20 @@ WAVE_INLINE uint32_t wave_stop_reasons(const struct wave_bits *b,
 	return reasons;
 }
 
+/** Are waves told at their launch what they are of, whenever they began? */
+WAVE_INLINE bool wave_is_set_up(const struct kfdtrap_wave_context *context)
+{
+	return context->ttmp_setup || (context->debug_prop & KFDTRAP_DEBUG_PROP_DISPATCH_INFO);
+}
+
 /** Do the trap temporaries tell of the dispatch? */
 WAVE_INLINE bool wave_may_have_dispatch(const struct wave_ttmp_fields *f,
 					const struct kfdtrap_wave_context *context,
 					const uint8_t *ttmps)
 {
-	if (!context->ttmp_setup && !(context->debug_prop & KFDTRAP_DEBUG_PROP_DISPATCH_INFO))
+	if (!wave_is_set_up(context))
 		return false;
-	return context->r_version < WAVE_R_VERSION_NO_DISPATCH ||
+	return context->r_version < WAVE_R_VERSION_MARKS ||
 	       !wave_field_get(ttmps, f->no_dispatch) ||
 	       (f->no_dispatch_if.width && !wave_field_get(ttmps, f->no_dispatch_if));
 }
@@ -115,23 +125,40 @@ WAVE_INLINE void wave_read_dispatch(const struct wave_ttmp_fields *f,
 }
 
 /*
- * Decode the part that the trap handler keeps; nothing of it holds before the handler has set it
- * up.
+ * Does the part that the trap handler keeps mean something?  Generations that have no bit for that
+ * rely on the launch to clear it: where it does not, it is left over from other waves until the
+ * handler stops the wave.  That one is halted, from some version on with a mark.
  */
+WAVE_INLINE bool wave_has_handler(const struct wave_ttmp_fields *f,
+				  const struct kfdtrap_wave_context *context, const uint8_t *ttmps,
+				  const struct kfdtrap_wave_state *s)
+{
+	if (f->handler_ready.width)
+		return wave_field_get(ttmps, f->handler_ready);
+	if (wave_is_set_up(context))
+		return true;
+	return (wave_load32(ttmps + 4 * 6) & WAVE_TTMP6_STOPPED) && s->halted &&
+	       (context->r_version < WAVE_R_VERSION_MARKS || (s->status & WAVE_STATUS_SKIP_EXPORT));
+}
+
+/* Decode the part that the trap handler keeps. */
 WAVE_INLINE void wave_read_handler(const struct kfdtrap_wave_arch *arch,
-				   const struct wave_ttmp_fields *f, uint32_t r_version,
+				   const struct wave_ttmp_fields *f,
+				   const struct kfdtrap_wave_context *context,
 				   const uint8_t *ttmps, const uint8_t *hwregs,
 				   struct kfdtrap_wave_state *s)
 {
-	bool ready = !f->handler_ready.width || wave_field_get(ttmps, f->handler_ready);
+	bool ready = wave_has_handler(f, context, ttmps, s);
+	bool has_id = ready && (f->handler_ready.width || wave_is_set_up(context));
 	uint32_t ttmp6 = ready ? wave_load32(ttmps + 4 * 6) : 0;
 
-	s->wave_id = ready ? wave_load_pair(ttmps + 4 * WAVE_TTMP_WAVE_ID) : 0;
-	s->valid |= ready ? KFDTRAP_WAVE_HAS_WAVE_ID : 0;
-	s->trap_id = ready ? (uint8_t)wave_field_get(ttmps, f->trap_id) : 0;
+	s->wave_id = has_id ? wave_load_pair(ttmps + 4 * WAVE_TTMP_WAVE_ID) : 0;
+	s->valid |= has_id ? KFDTRAP_WAVE_HAS_WAVE_ID : 0;
 	s->stopped = ttmp6 & WAVE_TTMP6_STOPPED;
+	s->trap_id = ready ? (uint8_t)wave_field_get(ttmps, f->trap_id) : 0;
 	s->stop_reasons = 0;
-	s->parked = s->stopped && f->parked_pc_lo.width && r_version >= f->parks_from;
+	s->parked = s->stopped && f->parked_pc_lo.width &&
+		    context->r_version >= f->parks_from;
 	if (!s->stopped)
 		return;
 	s->halted = ttmp6 & WAVE_TTMP6_HALT;
@@ -192,7 +219,7 @@ WAVE_INLINE enum kfdtrap_wave_problem wave_read(const struct kfdtrap_wave_arch *
 
 	wave_read_registers(arch, hwregs, layout->lanes, s);
 	wave_read_dispatch(arch->ttmp, context, ttmps, s);
-	wave_read_handler(arch, arch->ttmp, context->r_version, ttmps, hwregs, s);
+	wave_read_handler(arch, arch->ttmp, context, ttmps, hwregs, s);
 	wave_clean_status(arch->bits, s);
 	return s->pc % 4 == 0 ? KFDTRAP_WAVE_OK : KFDTRAP_WAVE_PC_ALIGNMENT;
 }

@@ -91,6 +91,11 @@ static void program(uint64_t *state, struct wave_desc *w)
 	w->seed = next(state);
 }
 
+bool population_has_launch_info(const struct population *p)
+{
+	return p->ttmp_setup || (p->debug_prop & DISPATCH_INFO_ALWAYS);
+}
+
 static void group(struct population *p, uint64_t *state, size_t waves)
 {
 	struct wave_desc common = {
@@ -112,12 +117,10 @@ static void group(struct population *p, uint64_t *state, size_t waves)
 		place(p->silicon, state, w);
 		handler(p->silicon, state, w);
 		program(state, w);
+		/* Halted by itself, with what other waves left: nobody can tell it from one that was stopped. */
+		if (p->silicon->ttmps == WAVE_TTMPS_CLASSIC && !population_has_launch_info(p) && !w->stopped)
+			w->flags &= ~(UINT64_C(1) << WAVE_HALT);
 	}
-}
-
-bool population_has_launch_info(const struct population *p)
-{
-	return p->ttmp_setup || (p->debug_prop & DISPATCH_INFO_ALWAYS);
 }
 
 int population_create(const struct wave_silicon *g, uint64_t seed, struct population *ret)

@@ -224,12 +224,22 @@ static void check_words(const struct reading *r, const struct wave_desc *w,
 	SAME(st->halted, halted);
 }
 
+/* Whether the handler's part is there: what other waves left is not taken for it. */
+static bool has_handler(const struct reading *r, const struct wave_desc *w)
+{
+	if (r->p->silicon->ttmps != WAVE_TTMPS_CLASSIC)
+		return w->handler_written;
+	return population_has_launch_info(r->p) || w->stopped;
+}
+
 static void check_state(struct reading *r, size_t i)
 {
 	const struct wave_desc *w = &r->p->waves[i];
 	struct kfdtrap_wave_state *st = &r->states[i];
 	const uint8_t *in = at(r, kfdtrap_wave_hot_offset(&r->layouts[i]), KFDTRAP_WAVE_HOT_SIZE);
 	bool wide = wave_lanes(r->p->silicon, w) == 64;
+	bool has_id = has_handler(r, w) &&
+		      (r->p->silicon->ttmps != WAVE_TTMPS_CLASSIC || population_has_launch_info(r->p));
 	uint8_t hot[KFDTRAP_WAVE_HOT_SIZE];
 
 	if (!in)
@@ -242,10 +252,10 @@ static void check_state(struct reading *r, size_t i)
 	SAME(st->m0, w->m0);
 	SAME(st->stopped, w->stopped);
 	SAME(st->parked, wave_is_parked(r->p->silicon, w, r->p->r_version));
-	SAME(st->trap_id, w->handler_written ? w->trap_id < 15 ? w->trap_id : 15 : 0);
+	SAME(st->trap_id, has_handler(r, w) ? w->trap_id < 15 ? w->trap_id : 15 : 0);
 	SAME(st->stop_reasons, want_reasons(r, w));
-	SAME(!!(st->valid & KFDTRAP_WAVE_HAS_WAVE_ID), w->handler_written);
-	SAME(st->wave_id, w->handler_written ? w->wave_id : 0);
+	SAME(!!(st->valid & KFDTRAP_WAVE_HAS_WAVE_ID), has_id);
+	SAME(st->wave_id, has_id ? w->wave_id : 0);
 	check_words(r, w, st);
 	check_launch(r, w, st);
 	SAME(kfdtrap_wave_check_group(&r->states[r->layouts[i].leader], st), KFDTRAP_WAVE_OK);

@@ -163,6 +163,36 @@ static void halt_is_the_programs_own(void)
 	}
 }
 
+/* Where no launch clears what other waves left, only a halted wave was stopped. */
+static void what_other_waves_left_is_not_believed(void)
+{
+	static const struct {
+		uint32_t r_version, status, ttmp6;
+		bool stopped;
+		uint32_t trap_id;
+	} rows[] = {
+		{ 9, 0x10041, 0x42000000, false, 0 },  { 9, 0x12041, 0x42000000, true, 1 },
+		{ 9, 0x12041, 0x82000000, false, 0 },  { 10, 0x10041, 0x42000000, false, 0 },
+		{ 10, 0x12041, 0x42000000, false, 0 }, { 10, 0x52041, 0xc2000000, true, 1 },
+		{ 10, 0x52041, 0x82000000, false, 0 },
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		struct kfdtrap_wave_context c = { .r_version = rows[i].r_version };
+		struct plant p = { .hwreg = { [1] = 0x1000, [5] = rows[i].status },
+				   .ttmp = { [4] = 7, [6] = rows[i].ttmp6, [7] = 0x2000 } };
+		struct kfdtrap_wave_state s;
+
+		TEST_ROW_EQ(i, read_planted(90010, &c, &p, 64, &s), 0);
+		TEST_ROW_EQ(i, s.stopped, rows[i].stopped);
+		TEST_ROW_EQ(i, s.trap_id, rows[i].trap_id);
+		TEST_ROW_EQ(i, s.pc, rows[i].stopped ? 0x2000 : 0x1000);
+		TEST_ROW_EQ(i, s.halted, !rows[i].stopped && rows[i].status & 0x2000);
+		TEST_ROW_EQ(i, s.valid, 0);
+		TEST_ROW_EQ(i, s.wave_id, 0);
+	}
+}
+
 /* Which of packet and workgroup can be believed: row by row of the rules in the header. */
 static void dispatch_fields_need_setup(void)
 {
@@ -170,10 +200,10 @@ static void dispatch_fields_need_setup(void)
 		uint32_t version, ttmp_setup, debug_prop, r_version, ttmp6, ttmp8, ttmp11;
 		uint32_t valid;
 	} rows[] = {
-		{ 90000, 0, 0, 11, 0, 0, 0, 0x10 },
+		{ 90000, 0, 0, 11, 0, 0, 0, 0 },
 		{ 90000, 1, 0, 11, 0, 0, 0, 0x1f },
 		{ 90000, 0, 0x400, 11, 0, 0, 0, 0x1f },
-		{ 90000, 0, 0xbff, 11, 0, 0, 0, 0x10 },
+		{ 90000, 0, 0xbff, 11, 0, 0, 0, 0 },
 		{ 90000, 1, 0, 10, 0x80000000, 0, 0, 0x10 },
 		{ 90000, 1, 0, 9, 0x80000000, 0, 0, 0x1f },
 		{ 110000, 1, 0, 10, 0x80000000, 0, 0, 0x10 },
@@ -300,5 +330,6 @@ static void crooked_pc_and_foreign_group_are_named(void)
 
 TEST_SUITE(kfdtrap_wave_state, TEST(each_generation_has_its_state), TEST(gfx12_reads_ttmp8),
 	   TEST(halt_is_the_programs_own), TEST(dispatch_fields_need_setup),
+	   TEST(what_other_waves_left_is_not_believed),
 	   TEST(flags_become_stop_reasons), TEST(traps_become_stop_reasons),
 	   TEST(crooked_pc_and_foreign_group_are_named));
