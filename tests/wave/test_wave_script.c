@@ -120,6 +120,21 @@ static void groups_share_a_packet_and_count_their_waves(void)
 	}
 }
 
+static void groups_of_a_grid_fill_one_axis_after_the_other(void)
+{
+	static const uint32_t want[][3] = { { 5, 6, 7 }, { 6, 6, 7 }, { 5, 7, 7 }, { 6, 7, 7 },
+					    { 5, 8, 7 }, { 6, 8, 7 }, { 5, 6, 8 } };
+	static struct decoded d;
+	struct wave_script s;
+
+	parse(wave_silicon_find(90402), "spin n=14 group=2 workgroup=5,6,7 grid=2,3,9", &s);
+	decode(&s, 10, &d);
+	for (size_t i = 0; i < 14; i++)
+		for (size_t k = 0; k < 3; k++)
+			TEST_ROW_EQ(i, d.states[i].workgroup[k], want[i / 2][k]);
+	wave_script_deinit(&s);
+}
+
 static void some_waves_diverge_and_one_misses_the_barrier(void)
 {
 	static struct decoded d;
@@ -191,6 +206,7 @@ static void refuses_bad_lines(void)
 		"spin wave32=2",
 		"spin workgroup=1,2,3,4",
 		"spin workgroup=x",
+		"spin grid=2,0",
 		"spin; dance",
 		"spin v123456789012345678=1",
 	};
@@ -208,5 +224,6 @@ static void refuses_bad_lines(void)
 
 TEST_SUITE(wave_script, TEST(every_kind_gives_its_reason),
 	   TEST(groups_share_a_packet_and_count_their_waves),
+	   TEST(groups_of_a_grid_fill_one_axis_after_the_other),
 	   TEST(some_waves_diverge_and_one_misses_the_barrier), TEST(only_waves_in_a_loop_move),
 	   TEST(refuses_bad_lines));

@@ -24,6 +24,7 @@
  *	pc=ADDR loop=BYTES     exec=MASK
  *	wave32=0|1 vgprs=N acc=N shared=N sgprs=N lds=BYTES
  *	workgroup=X,Y,Z        of the first group; X counts on
+ *	grid=X,Y,Z             workgroups along each axis: from the last X it goes on in the next Y
  *	packet=SLOT            of the ring; without it, the oldest packet that is not done
  *	xcc=N                  without it, groups go around all XCCs
  *	scratch=0|1            whether it has private memory

@@ -3,6 +3,7 @@
 #include "work.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -141,24 +142,27 @@ static uint64_t div_up(uint64_t n, uint64_t by)
 static void hold(struct work *w, const struct aql_kernel *k)
 {
 	const struct aql_packet *d = &w->packet;
-	uint32_t width = k->wave32 ? 32 : 64;
-	uint64_t threads = 1, groups = 1;
-	uint64_t in_group, n;
-	char text[160];
+	uint64_t grid[3] = { 1, 1, 1 }, threads = 1, groups = 1, in_group, n;
+	char text[240];
 
 	for (uint32_t i = 0; i < d->dimensions; i++) {
 		threads *= d->workgroup[i];
-		groups *= div_up(d->grid[i], d->workgroup[i]);
+		grid[i] = div_up(d->grid[i], d->workgroup[i]);
+		if (grid[i] > HELD_WAVES_MAX)
+			grid[i] = HELD_WAVES_MAX;
+		groups *= grid[i];
 		if (groups > HELD_WAVES_MAX)
 			groups = HELD_WAVES_MAX;
 	}
-	in_group = div_up(threads, width);
+	in_group = div_up(threads, k->wave32 ? 32 : 64);
 	if (groups > HELD_WAVES_MAX / in_group)
 		groups = HELD_WAVES_MAX / in_group;
 	for (n = groups ? groups : 1; n; n /= 2) {
-		snprintf(text, sizeof(text), "spin n=%llu group=%llu pc=0x%llx loop=0 wave32=%u\n",
-			 (unsigned long long)(n * in_group), (unsigned long long)in_group,
-			 (unsigned long long)(d->kernel_object + (uint64_t)k->entry), k->wave32);
+		snprintf(text, sizeof(text),
+			 "spin n=%" PRIu64 " group=%" PRIu64 " grid=%" PRIu64 ",%" PRIu64 ",%" PRIu64
+			 " pc=%#" PRIx64 " loop=0 wave32=%u\n",
+			 n * in_group, in_group, grid[0], grid[1], grid[2],
+			 d->kernel_object + (uint64_t)k->entry, k->wave32);
 		if (sim_waves_plant(w->p, w->q, text) != -ENOSPC)
 			break;
 	}

@@ -83,7 +83,7 @@ struct line {
 	uint64_t wave32, vgprs, acc, shared, sgprs, lds;
 	uint64_t scratch;
 	uint64_t trap, halt, m0, mode, vcc, flat, xnack, junk;
-	uint32_t workgroup[3];
+	uint32_t workgroup[3], grid[3];
 	struct wave_plant plants[PLANTS_MAX];
 	size_t n_plants;
 };
@@ -111,6 +111,8 @@ static void line_init(const struct wave_script_place *place, const struct kind *
 	l->trap = kind->trap_id;
 	l->mode = 0x3f0;
 	l->vcc = 0x10;
+	l->grid[0] = UINT32_MAX;
+	l->grid[1] = l->grid[2] = UINT16_MAX;
 }
 
 /* Read the name of a register or of a word of LDS: "v3.7", "s4", "lds12". */
@@ -149,7 +151,8 @@ static int parse_register(struct line *l, const char *name, uint64_t value)
 	return 0;
 }
 
-static int parse_workgroup(struct line *l, char *value)
+/* Read X[,Y[,Z]]. */
+static int parse_triple(uint32_t triple[3], char *value)
 {
 	char *save = NULL;
 	uint64_t n;
@@ -158,7 +161,7 @@ static int parse_workgroup(struct line *l, char *value)
 	for (char *t = strtok_r(value, ",", &save); t; t = strtok_r(NULL, ",", &save)) {
 		if (i == 3 || str_to_u64(t, 0, i ? UINT16_MAX : UINT32_MAX, &n))
 			return -EINVAL;
-		l->workgroup[i++] = (uint32_t)n;
+		triple[i++] = (uint32_t)n;
 	}
 	return 0;
 }
@@ -189,7 +192,9 @@ static int parse_pair(struct line *l, char *pair)
 		return -EINVAL;
 	*value++ = '\0';
 	if (!strcmp(pair, "workgroup"))
-		return parse_workgroup(l, value);
+		return parse_triple(l->workgroup, value);
+	if (!strcmp(pair, "grid"))
+		return parse_triple(l->grid, value);
 	if (str_to_u64_any(value, &n))
 		return -EINVAL;
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
@@ -205,6 +210,8 @@ static int parse_pair(struct line *l, char *pair)
 static int line_check(const struct wave_script_place *place, const struct line *l)
 {
 	if (!l->n || !l->group || l->loop % 4 || (l->xcc != UNSET && l->xcc >= place->n_xcc))
+		return -EINVAL;
+	if (!l->grid[0] || !l->grid[1] || !l->grid[2])
 		return -EINVAL;
 	return 0;
 }
@@ -274,9 +281,9 @@ static void actor_init(const struct wave_script_place *place, const struct line 
 	w->last = in_group == l->group - 1 || i == l->n - 1;
 	w->wave_in_group = in_group;
 	w->group_yz = true;
-	w->group[0] = l->workgroup[0] + group;
-	w->group[1] = l->workgroup[1];
-	w->group[2] = l->workgroup[2];
+	w->group[0] = l->workgroup[0] + group % l->grid[0];
+	w->group[1] = l->workgroup[1] + group / l->grid[0] % l->grid[1];
+	w->group[2] = l->workgroup[2] + group / l->grid[0] / l->grid[1];
 	w->engine = i % (UINT32_C(1) << (place->silicon->engine.width));
 	w->scratch_slot = i % (UINT32_C(1) << (place->silicon->scratch_slot.width));
 	w->scratch_enabled = l->scratch;
