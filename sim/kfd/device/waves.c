@@ -116,14 +116,24 @@ static uint32_t oldest_packet(struct sim *s, const struct sim_process *p, const 
 	return packets ? (uint32_t)(rd % packets) : 0;
 }
 
+/*
+ * Whether a wave that begins now is told its dispatch.  The driver switches that on where it is not
+ * on anyway: for good when the runtime asked for it, and otherwise for as long as a debugger is
+ * attached (runtime_enable(), kfd_dbg_trap_activate() and _deactivate(): the same enable_debug_trap()).
+ * Waves that began earlier are not told later.
+ */
+static bool tells_dispatch(const struct sim_process *p, const struct sim_queue *q)
+{
+	return p->runtime.ttmp_setup || (q->device->gpu->profile->debug_prop & DISPATCH_INFO_ALWAYS) ||
+	       (p->debugged && p->runtime.runtime_state == KFDABI_RUNTIME_STATE_ENABLED);
+}
+
 /* Fill in what the population cannot know: packet, runtime, address to park at. */
 static void complete_waves(struct sim *s, struct sim_process *p, struct sim_queue *q,
 			   uint32_t r_version)
 {
 	struct sim_waves *w = q->waves;
 	uint32_t packet = oldest_packet(s, p, q), debug_offset = 0;
-	bool told = p->runtime.ttmp_setup ||
-		    (q->device->gpu->profile->debug_prop & DISPATCH_INFO_ALWAYS);
 
 	s->os->mem_read(p->tgid,
 			q->args.ctx_save_restore_address +
@@ -132,7 +142,6 @@ static void complete_waves(struct sim *s, struct sim_process *p, struct sim_queu
 	for (size_t i = 0; i < w->script.n; i++) {
 		struct wave_actor *a = &w->script.waves[i];
 
-		a->desc.launch_written = told;
 		a->desc.debugger_attached = p->debugged;
 		a->desc.park_pc = q->args.ctx_save_restore_address + debug_offset + PARK_OFFSET;
 		if (!a->has_packet)
@@ -202,10 +211,12 @@ static void save_again(struct sim *s, struct sim_process *p, struct sim_queue *q
 	complete_waves(s, p, q, w->r_version);
 	for (size_t i = 0; i < w->script.n; i++) {
 		struct sim_wave *x = &w->waves[i];
-		const struct wave_desc *desc = &w->script.waves[i].desc;
+		struct wave_desc *desc = &w->script.waves[i].desc;
 
-		if (x->packet_slot != desc->packet_slot)
+		if (x->packet_slot != desc->packet_slot) {
+			desc->launch_written = tells_dispatch(p, q);
 			wave_words_make(w->script.silicon, desc, w->r_version, &x->words);
+		}
 		x->packet_slot = desc->packet_slot;
 		s->os->mem_write(p->tgid, x->at, &x->words, sizeof(x->words));
 	}
@@ -292,6 +303,8 @@ int sim_waves_plant(struct sim_process *p, struct sim_queue *q, const char *text
 	}
 	for (uint32_t xcc = 0; xcc < xccs(q); xcc++)
 		w->headers[xcc][0] = w->headers[xcc][2] = q->args.ctl_stack_size;
+	for (size_t i = 0; i < w->script.n; i++)
+		w->script.waves[i].desc.launch_written = tells_dispatch(p, q);
 	sim_waves_clear(q);
 	q->waves = w;
 	return 0;

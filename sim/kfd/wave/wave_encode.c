@@ -194,17 +194,22 @@ static void set_bit(uint32_t *word, unsigned int bit, bool value)
 	*word = (*word & ~(UINT32_C(1) << bit)) | (uint32_t)value << bit;
 }
 
-/* The layout up to gfx11, but for gfx9.4. */
+/*
+ * The layout up to gfx11, but for gfx9.4.  What is told at the launch includes that the handler has
+ * noted nothing yet; without it all is left from waves before (inferred: AMD's debugger library
+ * takes it for undefined, and the handler of ROCr writes no more than what it needs).
+ */
 static void ttmps_classic(const struct wave_desc *w, bool parked, uint32_t *t)
 {
-	put64(t, 4, w->wave_id);
-	t[6] = (t[6] & 0x1ffffff) | stop_note(w);
 	if (w->launch_written) {
-		t[6] = (t[6] & ~UINT32_C(0x1ffffff)) | (w->packet_slot & 0x1ffffff);
+		put64(t, 4, w->wave_id);
+		t[6] = w->packet_slot & 0x1ffffff;
 		memcpy(&t[8], w->group, sizeof(w->group));
 		t[11] = (t[11] & ~UINT32_C(0x3f)) | (w->wave_in_group & 0x3f);
+		set_bit(&t[6], 31, w->launch_meaningless);
 	}
-	set_bit(&t[6], 31, w->launch_meaningless);
+	if (w->launch_written || w->stopped)
+		t[6] = (t[6] & UINT32_C(0x81ffffff)) | stop_note(w);
 	if (parked)
 		note_pc(w->pc, t, 7);
 	set_bit(&t[11], 23, w->debugger_attached);
