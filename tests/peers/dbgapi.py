@@ -7,6 +7,7 @@ with that tree's own dynamic linker.  In a private mount namespace the simulator
 from harness import need_root, wait_until
 from peers import build_dbgapi
 
+AQL = 1
 # A directory for devices of our own: the real /dev is shared with the whole machine.
 ENTER = ('set -e; mount -t tmpfs none "$1"; touch "$1/kfd" "$1/null"; mount --bind "$2" "$1/kfd"; '
          'mount --bind /dev/null "$1/null"; mount --move "$1" /dev; shift 2; exec "$@"')
@@ -50,3 +51,21 @@ class Probe:
         assert self.process.popen.wait(20) == 0, self.process.err()
         # Warnings are about us: the library has nothing to complain about on a real device.
         assert self.process.err() == "", self.process.err()
+
+
+def compare_devices(lines, ours):
+    """gpu_id, architecture, PCI place and identity as we have them."""
+    want = []
+    for d in ours["devices"]:
+        domain, bus, rest = d["pci"].split(":")
+        device, function = rest.split(".")
+        slot = int(bus, 16) << 8 | int(device, 16) << 3 | int(function)
+        want.append(["device", str(d["gpu_id"]), d["arch"], "supported", "pci", f"{int(domain, 16):04x}:{slot:04x}",
+                     "vendor", f"{d['vendor_id']:x}:{d['device_id']:x}"])
+    assert sorted(line.split()[:8] for line in lines) == sorted(want), (lines, want)
+
+
+def compare_queues(lines, ours):
+    want = [f"queue {q['queue_id']} device {q['gpu_id']} type {AQL} ring {q['ring_base']} {q['ring_bytes']}"
+            for q in ours["queues"]]
+    assert sorted(lines) == sorted(want), (lines, want)

@@ -9,10 +9,10 @@ if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
 import pytest
-from dbgapi import Probe
+from dbgapi import Probe, compare_devices, compare_queues
 from harness import ROOT, STOP_MS, Scene, status, wait_until
 
-AQL, HALT = 1, 1
+HALT = 1
 CODE = ROOT / "tests/data/codeobj"
 
 
@@ -23,24 +23,6 @@ def our_view(s):
     assert s.rpc.call("session.detach", session=session) == {"ended": True}
     assert snapshot["complete"] and not s.target_state()["enabled"], snapshot
     return snapshot
-
-
-def compare_devices(lines, ours):
-    """gpu_id, architecture, PCI place and identity as we have them."""
-    want = []
-    for d in ours["devices"]:
-        domain, bus, rest = d["pci"].split(":")
-        device, function = rest.split(".")
-        slot = int(bus, 16) << 8 | int(device, 16) << 3 | int(function)
-        want.append(["device", str(d["gpu_id"]), d["arch"], "supported", "pci", f"{int(domain, 16):04x}:{slot:04x}",
-                     "vendor", f"{d['vendor_id']:x}:{d['device_id']:x}"])
-    assert sorted(line.split()[:8] for line in lines) == sorted(want), (lines, want)
-
-
-def compare_queues(lines, ours):
-    want = [f"queue {q['queue_id']} device {q['gpu_id']} type {AQL} ring {q['ring_base']} {q['ring_bytes']}"
-            for q in ours["queues"]]
-    assert sorted(lines) == sorted(want), (lines, want)
 
 
 def look(gpus, kernel="1.17"):
