@@ -33,6 +33,14 @@ def fetch(what):
     return pathlib.Path(run.stdout.strip())
 
 
+def clang():
+    """The directory of clang 19, and the environment that its programs run in, or SkipTest."""
+    tree = fetch("clang")
+    llvm = tree / "usr/lib/llvm-19"
+    return llvm, {"PATH": f"{llvm}/bin:{os.environ['PATH']}",
+                  "LD_LIBRARY_PATH": f"{tree}/usr/lib/x86_64-linux-gnu:{llvm}/lib"}
+
+
 def build_dbgapi(name):
     """The command line of a client of AMD's debugger library: compiled against its header, run by its tree's linker."""
     if os.uname().machine != "x86_64":

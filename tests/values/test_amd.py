@@ -19,7 +19,7 @@ from unittest import SkipTest
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
-from peers import fetch
+from peers import clang
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import amdprobe
@@ -64,11 +64,8 @@ def host_compiler():
 
 
 def newer_compiler():
-    tree = fetch("clang")
-    llvm = tree / "usr/lib/llvm-19"
-    libraries = f"{tree}/usr/lib/x86_64-linux-gnu:{llvm}/lib"
-    return Compiler(llvm / "bin/clang", llvm / "bin/llvm-dwarfdump",
-                    {"PATH": f"{llvm}/bin:{os.environ['PATH']}", "LD_LIBRARY_PATH": libraries}, NEW)
+    llvm, environment = clang()
+    return Compiler(llvm / "bin/clang", llvm / "bin/llvm-dwarfdump", environment, NEW)
 
 
 def compare_all(path, file, gpu, counts):
