@@ -3,7 +3,7 @@
  * Drives AMD's debugger library on one process, in the steps that its standard input asks for:
  *
  *	attach  events  objects  devices  queues  waves  stop-waves  run-waves  hold  release  watch
- *	unwatch  freeze  unfreeze  stop  list  write  resume  step  detach
+ *	unwatch  freeze  unfreeze  stop  list  places  dispatches  write  resume  step  detach
  *
  * hold: no forward progress, so that queues stay suspended once they were looked at.
  * Each step ends with a line `ok STEP`, or `error STEP: call: status`; the library's messages go to
@@ -45,6 +45,14 @@ static bool good(amd_dbgapi_status_t status, const char *call)
 }
 
 #define GOOD(call, ...) good(amd_dbgapi_##call(__VA_ARGS__), #call "(" #__VA_ARGS__ ")")
+
+/* Likewise, but what is not known is no failure. */
+static bool known(amd_dbgapi_status_t status, const char *call)
+{
+	return status != AMD_DBGAPI_STATUS_ERROR_NOT_AVAILABLE && good(status, call);
+}
+
+#define KNOWN(call, ...) known(amd_dbgapi_##call(__VA_ARGS__), #call "(" #__VA_ARGS__ ")")
 
 /* ------------------------------------------------------- what the library asks of its client - */
 
@@ -339,6 +347,86 @@ static void list(void)
 	each_wave(0, print_wave);
 }
 
+static void print_queue_of(amd_dbgapi_queue_id_t queue)
+{
+	uint64_t os_id = 0;
+
+	GOOD(queue_get_info, queue, AMD_DBGAPI_QUEUE_INFO_OS_ID, sizeof(os_id), &os_id);
+	printf(" queue %" PRIu64, os_id);
+}
+
+/* What a stopped wave works on, as far as that is known, and where it is. */
+static void print_place(amd_dbgapi_wave_id_t wave)
+{
+	uint64_t pc = 0, exec = 0, packet;
+	uint32_t group[3], in_group;
+	amd_dbgapi_wave_stop_reasons_t reasons = 0;
+	size_t lanes = 0;
+	amd_dbgapi_dispatch_id_t dispatch;
+	amd_dbgapi_queue_id_t queue;
+
+	GOOD(wave_get_info, wave, AMD_DBGAPI_WAVE_INFO_PC, sizeof(pc), &pc);
+	GOOD(wave_get_info, wave, AMD_DBGAPI_WAVE_INFO_EXEC_MASK, sizeof(exec), &exec);
+	GOOD(wave_get_info, wave, AMD_DBGAPI_WAVE_INFO_LANE_COUNT, sizeof(lanes), &lanes);
+	GOOD(wave_get_info, wave, AMD_DBGAPI_WAVE_INFO_STOP_REASON, sizeof(reasons), &reasons);
+	printf("place pc %#" PRIx64 " exec %#" PRIx64 " lanes %zu reasons %u", pc, exec, lanes, (unsigned)reasons);
+	if (GOOD(wave_get_info, wave, AMD_DBGAPI_WAVE_INFO_QUEUE, sizeof(queue), &queue))
+		print_queue_of(queue);
+	if (KNOWN(wave_get_info, wave, AMD_DBGAPI_WAVE_INFO_DISPATCH, sizeof(dispatch), &dispatch) &&
+	    GOOD(dispatch_get_info, dispatch, AMD_DBGAPI_DISPATCH_INFO_OS_QUEUE_PACKET_ID, sizeof(packet),
+		 &packet))
+		printf(" dispatch %" PRIu64, packet);
+	if (KNOWN(wave_get_info, wave, AMD_DBGAPI_WAVE_INFO_WORKGROUP_COORD, sizeof(group), group))
+		printf(" workgroup %u,%u,%u", group[0], group[1], group[2]);
+	if (KNOWN(wave_get_info, wave, AMD_DBGAPI_WAVE_INFO_WAVE_NUMBER_IN_WORKGROUP, sizeof(in_group),
+		  &in_group))
+		printf(" wave_in_group %u", in_group);
+	printf("\n");
+}
+
+static void places(void)
+{
+	each_wave(AMD_DBGAPI_WAVE_STATE_STOP, print_place);
+}
+
+static void print_dispatch(amd_dbgapi_dispatch_id_t id)
+{
+	uint64_t packet = 0, kernel = 0, entry = 0, arguments = 0, private_size = 0, lds = 0;
+	uint16_t group[3] = { 0 };
+	uint32_t grid[3] = { 0 };
+	amd_dbgapi_queue_id_t queue;
+
+	GOOD(dispatch_get_info, id, AMD_DBGAPI_DISPATCH_INFO_OS_QUEUE_PACKET_ID, sizeof(packet), &packet);
+	GOOD(dispatch_get_info, id, AMD_DBGAPI_DISPATCH_INFO_WORKGROUP_SIZES, sizeof(group), group);
+	GOOD(dispatch_get_info, id, AMD_DBGAPI_DISPATCH_INFO_GRID_SIZES, sizeof(grid), grid);
+	GOOD(dispatch_get_info, id, AMD_DBGAPI_DISPATCH_INFO_PRIVATE_SEGMENT_SIZE, sizeof(private_size),
+	     &private_size);
+	GOOD(dispatch_get_info, id, AMD_DBGAPI_DISPATCH_INFO_GROUP_SEGMENT_SIZE, sizeof(lds), &lds);
+	GOOD(dispatch_get_info, id, AMD_DBGAPI_DISPATCH_INFO_KERNEL_ARGUMENT_SEGMENT_ADDRESS,
+	     sizeof(arguments), &arguments);
+	GOOD(dispatch_get_info, id, AMD_DBGAPI_DISPATCH_INFO_KERNEL_DESCRIPTOR_ADDRESS, sizeof(kernel),
+	     &kernel);
+	GOOD(dispatch_get_info, id, AMD_DBGAPI_DISPATCH_INFO_KERNEL_CODE_ENTRY_ADDRESS, sizeof(entry), &entry);
+	printf("dispatch %" PRIu64 " workgroup %u,%u,%u grid %u,%u,%u private %" PRIu64 " lds %" PRIu64
+	       " arguments %#" PRIx64 " kernel %#" PRIx64 " entry %#" PRIx64,
+	       packet, group[0], group[1], group[2], grid[0], grid[1], grid[2], private_size, lds, arguments,
+	       kernel, entry);
+	if (GOOD(dispatch_get_info, id, AMD_DBGAPI_DISPATCH_INFO_QUEUE, sizeof(queue), &queue))
+		print_queue_of(queue);
+	printf("\n");
+}
+
+static void dispatches(void)
+{
+	amd_dbgapi_dispatch_id_t *ids = NULL;
+	size_t n = 0;
+
+	if (GOOD(process_dispatch_list, process, &n, &ids, NULL))
+		for (size_t i = 0; i < n; i++)
+			print_dispatch(ids[i]);
+	free(ids);
+}
+
 static void stop_wave(amd_dbgapi_wave_id_t wave)
 {
 	GOOD(wave_stop, wave);
@@ -396,7 +484,8 @@ static const struct {
 	{ "attach", attach }, { "devices", devices }, { "queues", queues }, { "waves", waves },
 	{ "events", events }, { "objects", objects }, { "stop-waves", stop_waves }, { "run-waves", run_waves }, { "hold", hold },
 	{ "release", release }, { "watch", watch_set }, { "unwatch", watch_remove }, { "freeze", freeze },
-	{ "unfreeze", unfreeze }, { "stop", stop }, { "list", list }, { "write", write_waves }, { "resume", resume },
+	{ "unfreeze", unfreeze }, { "stop", stop }, { "list", list },
+	{ "places", places }, { "dispatches", dispatches }, { "write", write_waves }, { "resume", resume },
 	{ "step", step_waves }, { "detach", detach },
 };
 

@@ -6,7 +6,7 @@ import subprocess
 from unittest import SkipTest
 
 from harness import ROOT, Scene, need_root, wait_until
-from peers import PEERS, fetch, linker
+from peers import PEERS, clang, fetch, linker
 
 MIB = 64
 HERE = pathlib.Path(__file__).resolve().parent
@@ -48,7 +48,8 @@ def build(name, roots, *libraries):
     source, program = HERE / f"{name}.c", PEERS / name
     if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
         new = program.with_suffix(f".{os.getpid()}")
-        subprocess.run(["cc", "-Wall", "-O1", "-g", "-o", new, source, *(f"-L{r}/usr/lib/x86_64-linux-gnu" for r in roots),
+        subprocess.run(["cc", "-Wall", "-O1", "-g", "-isystem", f"{roots[0]}/usr/include", "-o", new, source,
+                        *(f"-L{r}/usr/lib/x86_64-linux-gnu" for r in roots),
                         *(f"-l:{library}" for library in libraries), "-Wl,--unresolved-symbols=ignore-in-shared-libs"],
                        check=True, timeout=120)
         new.rename(program)
@@ -60,6 +61,19 @@ def object_of(gfx):
     return ROOT / "tests/data/codeobj" / {"gfx90a": "spin-gfx90a.co", "gfx1030": "spin-gfx1030-z.co"}[gfx]
 
 
+def compiled_for(gfx):
+    """The same kernels for any GPU that clang 19 knows."""
+    source, path = ROOT / "tests/data/codeobj/spin.cl", PEERS / f"spin-{gfx}.co"
+    if not path.exists() or path.stat().st_mtime < source.stat().st_mtime:
+        llvm, environment = clang()
+        new = path.with_suffix(f".{os.getpid()}")
+        subprocess.run([llvm / "bin/clang", "-x", "cl", "-target", "amdgcn-amd-amdhsa", f"-mcpu={gfx}", "-nogpulib",
+                        "-mcode-object-version=5", "-O1", "-gdwarf-5", source, "-o", new],
+                       check=True, timeout=120, env=environment)
+        new.rename(path)
+    return path
+
+
 def hip_command(gfx, roots, code=None):
     return [*build("rocm_hip", roots, "libamdhip64.so.5"), code or object_of(gfx), "scale", MIB]
 
@@ -67,6 +81,14 @@ def hip_command(gfx, roots, code=None):
 def hip(s, gfx, code=None, **kwargs):
     """The HIP program, once it has its GPU."""
     program = s.run("hip", hip_command(gfx, trees(), code), **kwargs)
+    program.wait_line(words="ready")
+    return program
+
+
+def hsa(s, gfx, **kwargs):
+    """The program on the runtime library alone, once it has loaded its kernel."""
+    command = build("rocm_hsa", trees(), "libhsa-runtime64.so.1")
+    program = s.run("hsa", [*command, compiled_for(gfx), "scale"], **kwargs)
     program.wait_line(words="ready")
     return program
 
