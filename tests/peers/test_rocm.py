@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import sys
@@ -20,9 +21,10 @@ if __name__ == "__main__":
 import pytest
 from harness import EXCEPTIONS, LONG_STOP, STOP_MS, status, wait_until
 from peers import build_dbgapi, read_core
-from rocm import RocmScene, hip, hip_command, object_of, rccl, run_by, trees
+from rocm import RocmScene, hip, hip_command, hsa, object_of, rccl, run_by, trees
 
 SNAPSHOTS, DUMPS = 100, 20
+SYS_IOCTL = "16"
 LAUNCHED_WAVES = {"gfx90a": 4 * 256 // 64, "gfx1030": 4 * 256 // 32}
 
 
@@ -32,8 +34,10 @@ def rocminfo(s, allowed=None):
         raise SkipTest("no strace")
     roots = trees()
     calls = s.directory / "calls"
+    # What products are called is in a file of theirs, which this machine may have an older one of.
     program = s.run("rocminfo", ["strace", "-f", "-yy", "-e", "trace=ioctl", "-o", calls,
-                                 *run_by(roots, roots[0] / "usr/bin/rocminfo")])
+                                 *run_by(roots, roots[0] / "usr/bin/rocminfo")],
+                    env={"AMDGPU_ASIC_ID_TABLE_PATH": str(roots[0] / "usr/share/libdrm/amdgpu.ids")})
     assert program.popen.wait(30) == 0, program.out() + program.err()
     asked = [line for line in calls.read_text().splitlines() if "</dev/kfd" in line or "</dev/dri/" in line]
     failed = [line for line in asked if " = -1 " in line and not (allowed and allowed in line)]
@@ -47,6 +51,18 @@ def test_rocminfo_lists_eight_gpus():
         text = rocminfo(s)
     assert text.count("  Name:                    gfx942") == 8, text
     assert text.count("amdgcn-amd-amdhsa--gfx942") == 8, text
+    assert len(re.findall(r"Marketing Name: +AMD Instinct MI300X *$", text, re.M)) == 8, text
+
+
+@pytest.mark.parametrize("gfx,name,units,lanes", [
+    ("gfx906", "AMD Instinct MI60 / MI50", 60, 64), ("gfx90a", "AMD Instinct MI210", 104, 64),
+    ("gfx1030", "AMD Radeon RX 6900 XT", 80, 32), ("gfx1100", "AMD Radeon RX 7900 XTX", 96, 32)])
+def test_rocminfo_of_each_generation(gfx, name, units, lanes):
+    trees()
+    with RocmScene(gfx, start_agent=False) as s:
+        text = rocminfo(s).split("  Name:                    " + gfx)[1]
+    for key, value in (("Marketing Name", name), ("Compute Unit", units), ("Wavefront Size", lanes)):
+        assert re.search(rf"^ +{key}: +{value}(\(| *$)", text, re.M), (key, value, text)
 
 
 def test_rocminfo_without_a_gpu():
@@ -58,11 +74,12 @@ def test_rocminfo_without_a_gpu():
 
 
 @pytest.mark.parametrize("copies", ["1", "0"])
-def test_copies_come_back_and_memory_is_given_back(copies):
-    """By the copy engines, and by the runtime's kernels."""
+@pytest.mark.parametrize("interrupts", ["1", "0"])
+def test_copies_come_back_and_memory_is_given_back(copies, interrupts):
+    """By the copy engines, and by the runtime's kernels; waited for by events, and by looking at memory."""
     trees()
     with RocmScene("gfx90a", start_agent=False) as s:
-        program = hip(s, "gfx90a", env={"HSA_ENABLE_SDMA": copies})
+        program = hip(s, "gfx90a", env={"HSA_ENABLE_SDMA": copies, "HSA_ENABLE_INTERRUPT": interrupts})
         assert s.step(program, "copy", "ok copy").endswith(" wrong 0")
         assert s.step(program, "launch", "ok launch")
         assert any(q["type"] == 1 for q in s.queues(program)) == (copies == "1")
@@ -70,6 +87,30 @@ def test_copies_come_back_and_memory_is_given_back(copies):
         assert s.state()["memory_touched"] > 0
         program.popen.kill()
         wait_until(lambda: s.state()["memory_touched"] == 0, "memory is given back")
+
+
+@pytest.mark.parametrize("interrupts", ["1", "0"])
+def test_kernels_end(interrupts):
+    """Those who wait for it sleep in the device, or look at memory."""
+    trees()
+    with RocmScene("gfx942", start_agent=False) as s:
+        program = hsa(s, "gfx942", env={"HSA_ENABLE_INTERRUPT": interrupts})
+        s.step(program, "run 200", "ok run")
+        s.control(f"dispatch {program.pid} hold")
+        s.step(program, "launch", "launched")
+        wait_until(lambda: [q for q in s.queues(program) if q["held"]], "the dispatch is held")
+
+        def waits_in_the_device():
+            return pathlib.Path(f"/proc/{program.pid}/syscall").read_text().split()[0] == SYS_IOCTL
+
+        if interrupts == "1":
+            wait_until(waits_in_the_device, "it waits for an event")
+        else:
+            assert not any(waits_in_the_device() for _ in range(20))
+        s.control(f"dispatch {program.pid} complete")
+        wait_until(lambda: "ok launch" in program.out(), "the kernel ends")
+        program.popen.stdin.close()
+        assert program.popen.wait(30) == 0, program.err()
 
 
 def look_often(s, pid, snapshots, dumps):
