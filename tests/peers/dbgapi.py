@@ -7,7 +7,8 @@ with that tree's own dynamic linker.  In a private mount namespace the simulator
 from harness import need_root, wait_until
 from peers import build_dbgapi
 
-AQL = 1
+# Types of queues, as the library numbers them.
+TYPES = {"compute_aql": 1, "sdma": 513}
 # A directory for devices of our own: the real /dev is shared with the whole machine.
 ENTER = ('set -e; mount -t tmpfs none "$1"; touch "$1/kfd" "$1/null"; mount --bind "$2" "$1/kfd"; '
          'mount --bind /dev/null "$1/null"; mount --move "$1" /dev; shift 2; exec "$@"')
@@ -66,6 +67,6 @@ def compare_devices(lines, ours):
 
 
 def compare_queues(lines, ours):
-    want = [f"queue {q['queue_id']} device {q['gpu_id']} type {AQL} ring {q['ring_base']} {q['ring_bytes']}"
+    want = [f"queue {q['queue_id']} device {q['gpu_id']} type {TYPES[q['type']]} ring {q['ring_base']} {q['ring_bytes']}"
             for q in ours["queues"]]
     assert sorted(lines) == sorted(want), (lines, want)

@@ -10,7 +10,7 @@ if __name__ == "__main__":
 import pytest
 from dbgapi import Probe, compare_devices, compare_queues
 from harness import STOP_MS, status, wait_until
-from rocm import RocmScene, hsa, trees
+from rocm import RocmScene, hip, hsa, trees
 
 FAMILIES = ("gfx906", "gfx90a", "gfx942", "gfx1030", "gfx1100")
 WAVE_LANES = {"gfx1030": 32, "gfx1100": 32}
@@ -108,6 +108,9 @@ def compare(ours, theirs):
     compare_queues(theirs["queues"], ours["shot"])
     assert len(ours["objects"]) == 2 and ours["objects"] == theirs["objects"], (ours["objects"], theirs["objects"])
     assert ours["waves"] == theirs["waves"], (ours["waves"], theirs["waves"])
+    # Rows of a snapshot stand for the same waves.
+    members = [w["group"] for w in ours["shot"]["waves"]]
+    assert [g["waves"] for g in ours["shot"]["groups"]] == [members.count(i) for i in range(len(ours["shot"]["groups"]))]
 
 
 def compare_dispatch(ours, theirs, launched):
@@ -173,6 +176,22 @@ def test_the_library_first():
         theirs, ours = library_says(s, program.pid), agent_says(s, program.pid)
         compare(ours, theirs)
         compare_dispatch(ours, theirs, launched)
+
+
+@pytest.mark.parametrize("debug", ["0", "1"])
+def test_a_hip_program(debug):
+    """It has queues of two kinds, and its code objects are pieces of its memory."""
+    trees()
+    with RocmScene("gfx90a") as s:
+        program = hip(s, "gfx90a", env={"HSA_ENABLE_DEBUG": debug})
+        s.step(program, "copy", "ok copy")
+        s.control(f"dispatch {program.pid} hold")
+        s.step(program, "launch", "launched")
+        wait_until(lambda: [q for q in s.queues(program) if q["held"]], "the dispatch is held")
+        ours, theirs = agent_says(s, program.pid), library_says(s, program.pid)
+        compare(ours, theirs)
+        assert {q["type"] for q in ours["shot"]["queues"]} == {"compute_aql", "sdma"}, ours["shot"]["queues"]
+        assert len(ours["waves"]) == 16 and len(theirs["dispatches"]) == len(ours["packets"]) == int(debug), theirs
 
 
 def test_a_kernel_that_is_launched_under_the_library():
