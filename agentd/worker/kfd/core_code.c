@@ -51,7 +51,7 @@ struct code {
 	size_t n_pcs;
 	int own_root; /* The root directory of whoever reads the core on this machine. */
 	uint64_t files_bytes, files_until_ns;
-	const char *file_left_out; /* URI of the first file that is not in the core: no room, no time, or not readable. */
+	const char *file_left_out; /* URI of the first file that is not in the core: no room or time, or unreadable. */
 	struct range *ranges; /* Whole pages. */
 	size_t n, capacity;
 	size_t at;	/* The first range that ends behind the start of the mapping looked at. */
