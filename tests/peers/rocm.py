@@ -10,23 +10,6 @@ from peers import PEERS, clang, fetch, linker
 
 MIB = 64
 HERE = pathlib.Path(__file__).resolve().parent
-# /dev and /sys of its own: what the runtime looks for, and nothing else.
-ENTER = """set -e
-mount=$1 d=$2; shift 2
-mount -t tmpfs none "$d"
-mkdir -p "$d/dev/dri" "$d/dev/shm" "$d/sys/devices/virtual/kfd/kfd/topology" "$d/sys/devices/system" "$d/sys/module/amdgpu"
-for name in null zero full random urandom; do touch "$d/dev/$name"; mount --bind "/dev/$name" "$d/dev/$name"; done
-touch "$d/dev/kfd"; mount --bind "$mount/kfd" "$d/dev/kfd"
-for node in "$mount"/dri/*; do
-    [ -e "$node" ] || continue
-    touch "$d/dev/dri/${node##*/}"; mount --bind "$node" "$d/dev/dri/${node##*/}"
-done
-mount --bind "$mount/topology" "$d/sys/devices/virtual/kfd/kfd/topology"
-mount --rbind /sys/devices/system "$d/sys/devices/system"
-echo live >"$d/sys/module/amdgpu/initstate"
-mount --rbind "$d/dev" /dev; mount --rbind "$d/sys" /sys
-exec "$@"
-"""
 
 
 def trees(*more):
@@ -114,10 +97,11 @@ class RocmScene(Scene):
 
     def run(self, name, argv, **kwargs):
         """Start a program; its process id is that of the program itself."""
-        place = self.directory / f"root{len(self.processes)}"
-        place.mkdir()
-        return self.start(name, ["unshare", "--mount", "--propagation", "private", "sh", "-c", ENTER, "sh", self.mount, place,
-                                 *argv], **kwargs)
+        return self.start(name, [ROOT / "scripts/with-sim-gpu", self.mount, *argv], **kwargs)
+
+    def run_beside(self, program, name, argv, **kwargs):
+        """Start another one, which shares /dev and all of it with the first."""
+        return self.start(name, ["nsenter", "--mount", "--target", program.pid, *argv], **kwargs)
 
     def step(self, program, words, expected):
         """Tell a program to go on, and wait for what it prints."""
