@@ -15,6 +15,7 @@ if __name__ == "__main__":
 
 import pytest
 
+from demo import Traces
 from harness import BIN, LONG_STOP, ROOT, CudaScene, Scene, wait_until
 
 # Positions of both vendors' kernels, each file:line and function of a chain.  Waves of gemm are at two lines.
@@ -153,41 +154,6 @@ def test_a_scene_on_other_gpus():
 # ------------------------------------------------------------------------------- scripts/demo ------------------------
 
 VENDOR_OPTION = {"amd": [], "cuda": ["--cuda"]}
-
-
-class Traces:
-    """What scripts/demo could leave behind: files, mounts, processes."""
-
-    def __init__(self):
-        self.directory = tempfile.TemporaryDirectory(prefix="gpu-agent-test.")
-
-    def __enter__(self):
-        for name in ("tmp", "home", "run"):
-            os.mkdir(f"{self.directory.name}/{name}")
-        return self
-
-    def __exit__(self, *_):
-        self.directory.cleanup()
-
-    def demo(self, *argv, **kwargs):
-        d = self.directory.name
-        env = {**os.environ, "BIN": str(BIN), "TMPDIR": f"{d}/tmp", "HOME": f"{d}/home", "XDG_RUNTIME_DIR": f"{d}/run", "SHELL": "/bin/sh"}
-        for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"):
-            env.pop(name, None)
-        kwargs.setdefault("stdin", None if "input" in kwargs else subprocess.DEVNULL)
-        if kwargs["stdin"] is None:
-            del kwargs["stdin"]
-        return subprocess.run([ROOT / "scripts/demo", *map(str, argv)], capture_output=True, text=True, timeout=120, env=env, **kwargs)
-
-    def check(self):
-        d = self.directory.name
-        assert not [str(p) for p in pathlib.Path(d).rglob("*") if p.parent != pathlib.Path(d)]
-        assert d not in pathlib.Path("/proc/self/mounts").read_text()
-        for entry in pathlib.Path("/proc").iterdir():
-            try:
-                assert not entry.name.isdigit() or d not in (entry / "cmdline").read_text(), (entry / "cmdline").read_text()
-            except OSError:
-                continue
 
 
 @VENDORS
