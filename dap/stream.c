@@ -205,7 +205,11 @@ static void refuse(struct dap *d, const struct dap_request *q, const char *why)
 	struct agent_err err;
 
 	agent_err_set(&err, RPC_ERROR_INVALID_REQUEST, 0, NULL, NULL, "%s", why);
-	dap_respond_error(d, q, &err);
+	/* Requests are counted from one: what has no number cannot be answered. */
+	if (q->seq < 1)
+		dap_output(d, "important", "A message of the editor was refused: %s", why);
+	else
+		dap_respond_error(d, q, &err);
 }
 
 /* Copy a request into the queue; its message is gone when the next bytes come. */

@@ -9,6 +9,7 @@ import subprocess
 import threading
 import time
 
+from dapschema import Conversation
 from harness import BIN, PATIENCE, ROOT, Scene, wait_until
 
 DATA = ROOT / "tests/data/codeobj"
@@ -35,12 +36,13 @@ class Failed(Exception):
 
 
 class Session:
-    """What an editor says and hears; where it says it is for those below."""
+    """What an editor says and hears, all of it as the protocol has it; where it says it is for those below."""
 
     def __init__(self):
         self.seq = 0
         self.buffer = b""
         self.messages = []  # events and answers not asked for yet, in order
+        self.conversation = Conversation()
 
     def __enter__(self):
         return self
@@ -53,6 +55,7 @@ class Session:
         message = {"seq": self.seq, "type": "request", "command": command, **more}
         if arguments is not None:
             message["arguments"] = arguments
+        self.conversation.from_editor(message)
         body = json.dumps(message).encode()
         self.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
         return self.seq
@@ -77,6 +80,8 @@ class Session:
             if not data:
                 return None
             self.buffer += data
+        if self.conversation:
+            self.conversation.from_adapter(message)
         return message
 
     # -- messages -------------------------------------------------------------------------------

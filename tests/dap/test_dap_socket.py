@@ -75,12 +75,14 @@ def test_the_first_body_decides():
     """Byte by byte, all at once, or not at all."""
     with scene() as s:
         with SocketSession(s.socket) as a:
+            a.conversation.is_deaf = True
             for byte in request(1, "initialize", adapterID="x"):
                 a.write(bytes([byte]))
             assert a.response(1)["success"]
         with SocketSession(s.socket) as a:
             sent = [("initialize", {"adapterID": "x"}), ("attach", {"pid": s.app.pid}), ("threads", {}), ("configurationDone", {}),
                     ("stackTrace", {"threadId": 1}), ("evaluate", {"expression": "pc", "pad": "x" * 200000}), ("disconnect", {})]
+            a.conversation.is_deaf = True
             a.write(b"".join(request(i + 1, command, **arguments) for i, (command, arguments) in enumerate(sent)))
             answers = [a.response(i + 1) for i in range(len(sent))]
             assert [r["command"] for r in answers] == [command for command, _ in sent]
@@ -99,9 +101,11 @@ def test_the_first_body_decides():
                         {"seq": 1, "type": "request", "command": "initialize", "jsonrpc": "2.0"}, [], {"a": {"type": "request"}}):
             with SocketSession(s.socket) as a:
                 body = json.dumps(message).encode()
+                a.conversation = None
                 a.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
                 assert a.read()["error"]["code"] in (-32600, -32601), message
         with SocketSession(s.socket) as a:
+            a.conversation = None
             a.write(framed(jsonrpc="2.0", id=1, method="agent.hello"))
             assert "debug_adapter" in a.read()["result"]["features"]
             a.write(request(2, "initialize"))

@@ -12,6 +12,7 @@ if __name__ == "__main__":
 
 import npm
 from dapclient import runs_on, scene
+from dapschema import check_recorded, recorded
 from harness import BIN, CudaScene
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -41,9 +42,10 @@ def test_mocha():
     with scene() as s, CudaScene(release="12.4", sim="devices 2 sms=3 warps=8") as cuda:
         cuda.attach()  # an exception stays only for who is there to see it
         cuda.control("raise 0 1 2 14 errorpc=0x50")
-        env = {"ADAPTER": str(BIN / "gpu-agentctl"), "PID": str(s.app.pid), "GPU_AGENT_SOCKET": str(s.socket),
+        env = {"ADAPTER": str(recorded(BIN / "gpu-agentctl", s.directory)), "PID": str(s.app.pid), "GPU_AGENT_SOCKET": str(s.socket),
                "CORE_AMD": dump(s), "CORE_NVIDIA": dump(cuda)}
         assert run_mocha(env) >= 11
+        assert check_recorded(s.directory) > 50, "no messages"
         runs_on(s)
 
 

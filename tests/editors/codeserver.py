@@ -12,6 +12,7 @@ from unittest import SkipTest
 import urllib.request
 
 import npm
+from dapschema import Conversation
 from editor import source
 from harness import BIN, ROOT, wait_until
 
@@ -125,7 +126,10 @@ class Editor:
         for line in self.trace_file.read_text().splitlines():
             message = json.loads(line)
             sessions.setdefault(message["session"], []).append(message)
-        return [Wire(lines) for lines in sessions.values()]
+        wires = [Wire(lines) for lines in sessions.values()]
+        for wire in wires:
+            wire.check()
+        return wires
 
 
 class Wire:
@@ -134,6 +138,12 @@ class Wire:
     def __init__(self, lines):
         self.messages = [line["message"] for line in lines if "message" in line]
         self.exits = [line["exit"] for line in lines if "exit" in line]
+
+    def check(self):
+        """All of them are as the protocol has it."""
+        conversation = Conversation()
+        for message in self.messages:
+            (conversation.from_editor if message["type"] == "request" else conversation.from_adapter)(message)
 
     def requests(self, command):
         return [m for m in self.messages if m["type"] == "request" and m["command"] == command]

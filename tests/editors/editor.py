@@ -10,6 +10,7 @@ from unittest import SkipTest
 
 import npm
 from dapclient import DATA, runs_on
+from dapschema import check_recorded, recorded
 from harness import BIN, ROOT
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -51,12 +52,13 @@ class Editor:
 
     def __init__(self, s, argv, env):
         self.log = s.directory / "editor.err"
+        self.directory = s.directory
         self.silent = threading.Timer(SECONDS, self._kill)
         with open(self.log, "wb") as log:
             self.popen = subprocess.Popen(
                 argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
-                env={**os.environ, **env, "ADAPTER": str(BIN / "gpu-agentctl"), "PID": str(s.app.pid),
-                     "GPU_AGENT_SOCKET": str(s.socket), "HOME": str(s.directory)})
+                env={**os.environ, **env, "ADAPTER": str(recorded(BIN / "gpu-agentctl", s.directory)),
+                     "PID": str(s.app.pid), "GPU_AGENT_SOCKET": str(s.socket), "HOME": str(s.directory)})
         self.silent.start()
 
     def _kill(self):
@@ -82,9 +84,10 @@ class Editor:
         self.popen.stdin.flush()
 
     def end(self):
-        """What the script tells with its last line."""
+        """What the script tells with its last line; what was said until then is as the protocol has it."""
         seen = json.loads(self.popen.stdout.readline())
         assert self.popen.wait() == 0
+        assert check_recorded(self.directory) > 20, "no messages"
         return seen
 
 
