@@ -9,7 +9,7 @@
  *	alive.c       whether a person still uses the editor
  *	stream.c      bytes, framing, the loop, which request is next
  *	message.c     answers and events
- *	paths.c       paths, which may be URIs
+ *	paths.c       paths, which may be URIs; where sources are
  *	requests.c    table of requests; those about the session itself
  *	session.c     the agent: attach, snapshots, pause, what it reports
  *	threads.c     groups as threads, frames
@@ -50,6 +50,7 @@
 #define DAP_THREADS_MAX     512u /**< With the line for those that are not shown. */
 #define DAP_COMMAND_MAX	    64	 /**< Room for the name of a request, with its NUL. */
 #define DAP_PATH_MAX	    4096 /**< Room for a path, with its NUL. */
+#define DAP_SOURCES_MAX	    16u	 /**< Most folders of each kind in which sources are looked for. */
 #define DAP_LANE_ANY	    UINT32_MAX /**< The lane that the agent chooses. */
 #define DAP_INDEXES	    1024u /**< Numbers that a scope takes whose references have an index. */
 #define DAP_REGISTER_CHUNK  32u	 /**< Vector registers shown, and fetched, together. */
@@ -171,6 +172,15 @@ struct dap_alive {
 	bool left;	   /**< A stop has ended for want of signs, and none has come since. */
 };
 
+/** Where to look for sources; absolute paths that do not end in a slash. */
+struct dap_sources {
+	struct {
+		char *from, *to;
+	} map[DAP_SOURCES_MAX];
+	char *folders[DAP_SOURCES_MAX];
+	size_t n_map, n_folders;
+};
+
 /** How far the conversation with the editor is.  The order counts, see dap_check_order(). */
 enum dap_state {
 	DAP_NEW,	 /**< Nothing but initialize is understood. */
@@ -210,6 +220,7 @@ struct dap {
 	uint32_t lines_from, columns_from; /**< Number of the first one: 0 or 1. */
 	uint32_t pid, max_stop_ms, max_threads;
 	char core_file[DAP_PATH_MAX]; /**< The core file; "" for a process. */
+	struct dap_sources sources;
 	bool by_kernel;	   /**< One thread for all groups of a kernel, instead of one for each. */
 	uint64_t progress; /**< Number of the progress shown last. */
 	bool progressing;  /**< It is shown still. */
@@ -310,6 +321,17 @@ void dap_put_path(const struct dap *d, struct out *o, const char *path);
  * @return false for a URI that is not one of a file of this machine.
  */
 bool dap_take_path(const struct dap *d, char *path);
+
+/** Read the arguments of attach that say where sources are, in place of earlier ones. */
+int dap_sources_arg(struct dap *d, struct dap_json args, struct agent_err *err);
+/** Free what they take. */
+void dap_sources_deinit(struct dap_sources *s);
+/**
+ * Find a source on this machine.
+ * @param file  Its path as the compiler wrote it, maybe on another one.
+ * @return NULL if it is not here.
+ */
+const char *dap_source_path(const struct dap *d, struct rpc_arena *a, const char *file);
 
 /* requests.c */
 
@@ -445,10 +467,6 @@ const char *dap_wave_text(struct rpc_arena *a, const struct rpc_wave_name *w);
 const char *dap_exited_text(struct rpc_arena *a, const struct rpc_exited_exception *e);
 /** Find a device in the snapshot; NULL if it is not there. */
 const struct rpc_device *dap_device(const struct dap *d, uint32_t gpu_id);
-/**
- * Whether a file is on this machine.  Paths are as the compiler wrote them, maybe on another one.
- */
-bool dap_is_file(const char *path);
 /** Handler of `threads`. */
 int dap_threads(struct dap *d, const struct dap_request *q, struct dap_answer *ret);
 /** Handler of `stackTrace`; its thread becomes the focus. */

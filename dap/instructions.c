@@ -154,18 +154,22 @@ static void find_sources(struct dap *d, struct listing *l)
  * @param file  File of the instructions above, as far as they are shown; NULL for none.  A location
  * is repeated only when it changes.
  */
-static void put_place(const struct dap *d, struct out *o, const struct rpc_code_place *p,
+static void put_place(struct dap *d, struct out *o, const struct rpc_code_place *p,
 		      const char **file)
 {
 	const struct rpc_frame *f = p->n_frames ? &p->frames[0] : NULL;
 
 	if (p->has_symbol && p->symbol.name && p->address == p->symbol.address)
 		out_json_fmt(o, ",'symbol':%s", p->symbol.name);
-	if (!f || !f->file || !f->has_line || !dap_is_file(f->file))
+	if (!f || !f->file || !f->has_line)
 		return;
 	if (!*file || strcmp(*file, f->file) != 0) {
+		const char *path = dap_source_path(d, &d->arena, f->file);
+
+		if (!path)
+			return;
 		out_json_fmt(o, ",'location':{");
-		dap_put_path(d, o, f->file);
+		dap_put_path(d, o, path);
 		out_char(o, '}');
 		*file = f->file;
 	}
@@ -173,7 +177,7 @@ static void put_place(const struct dap *d, struct out *o, const struct rpc_code_
 }
 
 /* Append one instruction. */
-static void put_line(const struct dap *d, struct out *o, const struct listing *l, size_t i,
+static void put_line(struct dap *d, struct out *o, const struct listing *l, size_t i,
 		     const char **file)
 {
 	const struct disasm_line *line = &l->lines[i];

@@ -152,6 +152,8 @@ static int attach_args(struct dap *d, struct dap_json args, struct agent_err *er
 	if (r == 0)
 		r = bool_arg(args, "stopOnAttach", &d->stop_on_attach, err);
 	if (r == 0)
+		r = dap_sources_arg(d, args, err);
+	if (r == 0)
 		r = group_by(d, dap_json_get(args, "groupBy"), err);
 	if (r == 0)
 		r = core_file(d, dap_json_get(args, "coreFile"), err);

@@ -462,6 +462,7 @@ static void deinit(struct dap *d)
 		free(take_from_queue(d, &d->first));
 	disasm_close(d->disasm);
 	dap_refs_deinit(d);
+	dap_sources_deinit(&d->sources);
 	rpc_wire_deinit(&d->wire);
 	out_deinit(&d->out);
 	rpc_arena_deinit(&d->arena);

@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/str.h"
@@ -222,25 +221,20 @@ int dap_threads(struct dap *d, const struct dap_request *q, struct dap_answer *r
 
 /* ------------------------------------------------------------------ stackTrace --------------- */
 
-bool dap_is_file(const char *path)
-{
-	struct stat st;
-
-	return path[0] == '/' && stat(path, &st) == 0 && S_ISREG(st.st_mode);
-}
-
 /*
  * Append source, line and column.  A file that is not here is named as its origin, so that the
  * editor does not offer to open it.
  */
-static void put_source(const struct dap *d, struct out *o, const struct rpc_frame *f)
+static void put_source(struct dap *d, struct out *o, const struct rpc_frame *f)
 {
 	uint32_t line = f && f->file && f->has_line ? f->line : 0;
+	const char *path;
 
 	if (f && f->file) {
+		path = dap_source_path(d, &d->arena, f->file);
 		out_json_fmt(o, ",'source':{'name':%s", str_base_name(f->file));
-		if (dap_is_file(f->file))
-			dap_put_path(d, o, f->file);
+		if (path)
+			dap_put_path(d, o, path);
 		else
 			out_json_fmt(o, ",'origin':%s", f->file);
 		out_char(o, '}');

@@ -8,4 +8,5 @@ system_tests += tests/dap/test_dap_cuda.py
 system_tests += tests/dap/test_dap_waves.py
 system_tests += tests/dap/test_dap_variables.py
 system_tests += tests/dap/test_dap_schema.py
+system_tests += tests/dap/test_dap_sources.py
 system_tests += tests/dap/test_testsupport.py
