@@ -6,7 +6,7 @@
 ;;; Commentary:
 
 ;; (load "/usr/share/doc/gpu-agent/editors/emacs/gpu-agent-dape.el"), then M-x dape gpu-agent, which asks
-;; for one of the GPU processes that the agent knows.  With :pid NUMBER in dape's prompt it does not ask.
+;; for one of the GPU processes that the agent knows; gpu-agent-core asks for a core file.  With :pid NUMBER in dape's prompt it does not ask.
 
 ;;; Code:
 
@@ -46,6 +46,19 @@
                :type "gpu-agent"
                :request "attach"
                :pid gpu-agent-read-process))
+
+(defun gpu-agent-read-core ()
+  "Ask for a core file."
+  (interactive)
+  (expand-file-name (read-file-name "GPU core file: " nil nil t)))
+
+(add-to-list 'dape-configs
+             '(gpu-agent-core
+               command gpu-agent-command
+               command-args ("dap")
+               :type "gpu-agent"
+               :request "attach"
+               :coreFile gpu-agent-read-core))
 
 (provide 'gpu-agent-dape)
 ;;; gpu-agent-dape.el ends here

@@ -1,6 +1,6 @@
 ;;; emacs-session.el --- a session of dape without a human  -*- lexical-binding: t; -*-
 ;; SPDX-License-Identifier: MIT
-;; Environment: ADAPTER, PID.  Says "paused" and "left" on standard output and waits for a line after each;
+;; Environment: ADAPTER, PID, CORE.  Says "paused" and "left" on standard output and waits for a line after each;
 ;; the last line is what was seen, as JSON.  Names with two dashes are dape's own: its version is pinned.
 (require 'dape)
 (require 'json)
@@ -104,5 +104,18 @@
     (wait-for "end" (lambda () (not (dape--live-connection 'parent t))))
     (tell "left")))
 
+(defun core-session ()
+  "Open the core file, look, quit."
+  (cl-letf (((symbol-function 'read-file-name) (lambda (&rest _) (getenv "CORE")))
+            ((symbol-function 'yes-or-no-p) #'always))
+    (dape (dape--config-eval 'gpu-agent-core (list :coreFile (gpu-agent-read-core))))
+    (let ((conn (wait-for "core file" (lambda ()
+                                        (let ((conn (dape--live-connection 'stopped t)))
+                                          (and conn (dape--current-stack-frame conn) conn))))))
+      (note 'core (plist-get (dape--current-stack-frame conn) :name))
+      (dape-quit conn))
+    (wait-for "end" (lambda () (not (dape--live-connection 'parent t))))))
+
 (session)
+(core-session)
 (princ (concat (json-encode seen) "\n"))

@@ -48,6 +48,9 @@ local function run()
   end
 
   -- What the picker does when the user takes the process.
+  vim.ui.input = function(_, answer)
+    answer(os.getenv("CORE"))
+  end
   vim.ui.select = function(processes, options, choose)
     for _, process in ipairs(processes) do
       if tostring(process.pid) == os.getenv("PID") then
@@ -98,6 +101,39 @@ local function run()
   end)
   say("left")
   io.read()
+
+  dap.run(dap.configurations.cpp[2])
+  wait_for("core file", function()
+    return dap.session() and dap.session().current_frame
+  end)
+  session = dap.session()
+  -- Both choices are made in a list, and show the thread anew.
+  local function choose(command, position)
+    local before = #seen.stops
+    vim.ui.select = function(rows, options, done)
+      seen[command] = options.format_item(rows[position])
+      done(rows[position])
+    end
+    vim.cmd(command)
+    wait_for(command, function()
+      return #seen.stops > before
+    end)
+  end
+  choose("GpuAgentWave", 2)
+  choose("GpuAgentLane", 8)
+  local wave
+  for _, scope in ipairs(ask(session, "scopes", { frameId = session.current_frame.id }).scopes) do
+    if scope.name == "Wave" then
+      wave = ask(session, "variables", { variablesReference = scope.variablesReference }).variables
+    end
+  end
+  for _, v in ipairs(wave) do
+    seen.chosen = (seen.chosen or "") .. v.name .. "=" .. v.value .. "\n"
+  end
+  dap.disconnect()
+  wait_for("end of the core file", function()
+    return dap.session() == nil
+  end)
   say(vim.json.encode(seen))
 end
 

@@ -12,7 +12,7 @@ from unittest import SkipTest
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
-from editor import HERE, Editor, pause_and_leave, script, source
+from editor import HERE, Editor, dump, pause_and_leave, script, source
 from dapclient import runs_on, scene
 from harness import Scene
 from peers import fetch, linker
@@ -37,8 +37,10 @@ def emacs(tree):
 def test_dape():
     argv, env = emacs(fetch("emacs"))
     with scene() as s:
+        env["CORE"] = str(dump(s))
         seen = pause_and_leave(s, Editor(s, [*argv, "--batch", "-l", HERE / "emacs-session.el"], env))
     assert s.app.pid in seen["processes"], seen["processes"]
+    assert seen["core"] == "spin", seen["core"]
     assert seen["console"].startswith("4 waves in 1 groups"), seen["console"]
     lines = seen["instructions"].splitlines()
     assert any(line.startswith(f"{seen['pc']}:\t") and "no code" not in line for line in lines), lines

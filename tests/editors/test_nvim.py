@@ -14,7 +14,7 @@ from unittest import SkipTest
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
-from editor import HERE, Editor, pause_and_leave, script, source
+from editor import HERE, Editor, dump, pause_and_leave, script, source
 from dapclient import runs_on, scene
 from harness import ROOT, Scene, wait_until
 from peers import fetch, linker
@@ -36,8 +36,11 @@ def nvim():
 def test_nvim_dap():
     argv, env = nvim()
     with scene() as s:
+        env["CORE"] = str(dump(s))
         seen = pause_and_leave(s, Editor(s, [*argv, "--headless", "-u", "NONE", "-l", HERE / "nvim-session.lua"], env))
     assert seen["described"].startswith(f"{s.app.pid} ") and "amd" in seen["described"], seen["described"]
+    assert "lane=7" in seen["chosen"].splitlines() and seen["GpuAgentLane"].startswith("7 active"), seen["chosen"]
+    assert seen["GpuAgentWave"].split()[0] in seen["chosen"], seen
     assert len(base64.b64decode(seen["memory"]["data"])) == 16 and int(seen["memory"]["address"], 16) == int(seen["pc"], 16)
 
 
