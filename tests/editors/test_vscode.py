@@ -19,6 +19,8 @@ import time
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
+import pytest
+
 from codeserver import Editor, drive, has_row, programs, workspace, write_launch
 from dapclient import runs_on
 from editor import extension, script
@@ -175,8 +177,12 @@ def test_a_session_in_vs_code():
         wait_until(lambda: s.app_status().beats > beats, "the process goes on")
 
 
-def test_an_abandoned_tab_lets_the_gpu_run():
-    """Control is taken from another client, the GPU paused, the tab lost: the process of the adapter stays."""
+@pytest.mark.parametrize("story", ["abandoned", "abandonedView"])
+def test_an_abandoned_tab_lets_the_gpu_run(story):
+    """Control is taken from another client, the GPU paused, the tab lost: the process of the adapter stays.
+
+    The view of GPUs, where it is open, goes on to look by itself, which counts as nobody's use.
+    """
     chromium, modules = programs()
     vsix = extension("vscode")
     with Scene(app=None, gpus="gfx90a") as s:
@@ -200,7 +206,7 @@ def test_an_abandoned_tab_lets_the_gpu_run():
             wait_until(lambda: not s.target_state()["suspended_queues"], "the queues run again", STOP_IDLE_S + PATIENCE)
             print(f"  the queues run again {time.monotonic() - begun:.1f} s after the tab was lost")
 
-        seen = drive("abandoned", s, chromium, modules, editor.start(s, place), open=hold, paused=paused, lost=lost)
+        seen = drive(story, s, chromium, modules, editor.start(s, place), open=hold, paused=paused, lost=lost)
         assert has_row(seen["held"], "keeps 2 queues suspended") and not has_row(seen["held"], "Running"), seen["held"]
         assert has_row(seen["heldContinue"], f"process {os.getpid()} (user {os.getuid()})"), seen["heldContinue"]
         assert has_row(seen["control"], "This session controls the GPU process"), seen["control"]

@@ -20,7 +20,8 @@ const STEPS = { ...screen.steps, ...session, ...view };
 const STORIES = {
 	session: ["openWorkbench", "lookAtPicker", "attach", "registers", "chooseLane", "disassembly", "debugConsole",
 		"pauseAtFault", "pauseAndContinue", "deviceFault", "stop", "attachInVain", "withoutAgent"],
-	abandoned: ["openWorkbench", "attachToHeld", "takeControl", "pauseAndLoseTab"],
+	abandoned: ["openWorkbench", "attachToHeld", "takeControl", "pause", "loseTab"],
+	abandonedView: ["openWorkbench", "attachToHeld", "takeControl", "openView", "pauseAll", "loseTab"],
 	view: ["openWorkbench", "openView", "attachFromView", "goToWhatRuns", "pauseAll", "goToLane", "leaveView"],
 };
 

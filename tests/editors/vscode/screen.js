@@ -24,6 +24,9 @@ const texts = (selector) => page.locator(selector).allTextContents();
 const row = (selector, text) => page.locator(selector, { hasText: text }).first();
 const shoot = (name, clip) => page.screenshot({ path: `${out}/${name}.png`, clip });
 
+// A view, by its mark beside the sidebar or above the panel.
+const mark = (name) => page.locator(`.composite-bar .action-label[aria-label^="${name}"]`).first().click({ force: true });
+
 // Until some row of a list has that text; the texts of all rows.
 async function rows(selector, text) {
 	await row(selector, text).waitFor({ timeout: PATIENCE });
@@ -58,6 +61,12 @@ async function command(name) {
 	await row(PICKER, name).click();
 }
 
+// By the button: keys go to what has the focus.
+async function disconnect() {
+	await page.locator(".debug-toolbar .action-label[aria-label^=\"Disconnect\"]").click();
+	await page.locator(".debug-toolbar").waitFor({ state: "hidden" });
+}
+
 async function openWorkbench() {
 	await page.goto(url);
 	await page.locator(".monaco-workbench").waitFor();
@@ -68,7 +77,8 @@ async function openWorkbench() {
 }
 
 module.exports = {
-	CALL_STACK, CONSOLE, DISASSEMBLY, NOTICE, PATIENCE, PICKER, VARIABLES, command, meet, row, rows, seen, setPage, shoot, steps: { openWorkbench }, texts, until,
+	CALL_STACK, CONSOLE, DISASSEMBLY, NOTICE, PATIENCE, PICKER, VARIABLES, command, disconnect, mark, meet, row, rows, seen, setPage, shoot,
+	steps: { openWorkbench }, texts, until,
 	get page() {
 		return page;
 	},

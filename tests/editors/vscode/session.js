@@ -175,10 +175,13 @@ async function takeControl() {
 	seen.control = await rows(".statusbar-item", "This session controls the GPU process");
 }
 
-// A tab that is closed says so, and the editor leaves; one that is gone with its machine, its network or its memory does not.
-async function pauseAndLoseTab() {
+async function pause() {
 	await screen.page.keyboard.press("F6");
 	seen.paused = await rows(CALL_STACK, /spin.*Paused/);
+}
+
+// A tab that is closed says so, and the editor leaves; one that is gone with its machine, its network or its memory does not.
+async function loseTab() {
 	await meet("paused");
 	const crashed = screen.page.waitForEvent("crash");
 	const devtools = await screen.page.context().newCDPSession(screen.page);
@@ -189,5 +192,5 @@ async function pauseAndLoseTab() {
 
 module.exports = {
 	lookAtPicker, attach, registers, chooseLane, disassembly, debugConsole, pauseAtFault, deviceFault, pauseAndContinue,
-	leave, stop, attachInVain, openCore, withoutAgent, attachToHeld, takeControl, pauseAndLoseTab,
+	leave, stop, attachInVain, openCore, withoutAgent, attachToHeld, takeControl, pause, loseTab,
 };

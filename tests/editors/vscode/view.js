@@ -2,14 +2,11 @@
 // The view of GPUs, from a process down to a lane.
 "use strict";
 const screen = require("./screen");
-const { CALL_STACK, VARIABLES, row, rows, seen, shoot, texts } = screen;
+const { CALL_STACK, VARIABLES, mark, row, rows, seen, shoot, texts } = screen;
 
 const [, , pid] = process.argv.slice(2);
 const VIEW = ".pane-body .monaco-list[aria-label=\"Processes\"]";
 const TREE = `${VIEW} .monaco-list-row`;
-
-// A view, by its mark beside the sidebar or above the panel.
-const mark = (name) => screen.page.locator(`.composite-bar .action-label[aria-label^="${name}"]`).first().click({ force: true });
 
 async function openView() {
 	await mark("GPU");
@@ -57,8 +54,7 @@ async function goToLane() {
 }
 
 async function leaveView() {
-	await screen.page.locator(".debug-toolbar .action-label[aria-label^=\"Disconnect\"]").click();
-	await screen.page.locator(".debug-toolbar").waitFor({ state: "hidden" });
+	await screen.disconnect();
 	seen.notifications = await texts(screen.NOTICE);
 }
 
