@@ -3,4 +3,5 @@ system_tests += tests/editors/test_emacs.py
 system_tests += tests/editors/test_nvim.py
 system_tests += tests/editors/test_vscode.py
 system_tests += tests/editors/test_vsix.py
+system_tests += tests/editors/test_vscode_cores.py
 system_tests += tests/editors/test_vscode_view.py

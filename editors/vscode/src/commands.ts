@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What a person can do, by its name in package.json.
 import * as vscode from "vscode";
+import { pathOf } from "./core";
 import { dump } from "./dump";
 import { chooseLane } from "./lanes";
 import { pickProcess } from "./picker";
@@ -14,10 +15,14 @@ import type { Tree } from "./view/tree";
 
 const NOTICE_MS = 5000;
 
-async function askForCore(): Promise<void> {
-	const files = await vscode.window.showOpenDialog({ title: "Core file", openLabel: "Open" });
-	if (files)
-		await openCore(files[0].fsPath);
+/** The file that was chosen in the explorer, the one that its page names, or one that is asked for. */
+async function coreFile(sessions: Sessions, chosen?: unknown): Promise<void> {
+	if (typeof chosen === "string")
+		return openCore(sessions, chosen);
+	const uri = chosen instanceof vscode.Uri ? chosen :
+		(await vscode.window.showOpenDialog({ title: "Core file", openLabel: "Open" }))?.[0];
+	if (uri)
+		await openCore(sessions, pathOf(uri));
 }
 
 /** From another client of the same user, or as an administrator. */
@@ -45,11 +50,11 @@ function processOf(row: unknown): number | undefined {
 	return row instanceof Row && row.node instanceof ProcessNode ? row.node.process.pid : undefined;
 }
 
-async function writeCore(row?: unknown): Promise<void> {
+async function writeCore(sessions: Sessions, row?: unknown): Promise<void> {
 	const pid = processOf(row) ?? Number(await pickProcess());
 	const file = pid ? await dump(pid) : undefined;
 	if (file && await vscode.window.showInformationMessage(`The core file is written: ${file}`, "Open"))
-		await openCore(file);
+		await openCore(sessions, file);
 }
 
 /** Failures of what a person has asked for are told. */
@@ -71,14 +76,14 @@ export function commands(sessions: Sessions, tree: Tree): vscode.Disposable[] {
 	const table: Record<string, (...args: never[]) => Promise<unknown>> = {
 		attach: () => attach(),
 		attachProcess: (row: unknown) => attach(processOf(row)),
-		openCore: askForCore,
+		openCore: (chosen: unknown) => coreFile(sessions, chosen),
 		takeControl: active(takeControl),
 		chooseLane: active((s) => chooseLane(s.debug)),
 		pause: active(pause),
 		pauseAll: every(pause),
 		continueAll: every(goOn),
 		show: async () => show(await tree.selected()),
-		dump: writeCore,
+		dump: (row: unknown) => writeCore(sessions, row),
 		refresh: () => tree.refresh(),
 	};
 	return [

@@ -3,6 +3,8 @@
 // debugged is the adapter's business (gpu-agentctl dap).
 import * as vscode from "vscode";
 import { commands } from "./commands";
+import { coreEditor } from "./core";
+import { links } from "./links";
 import { pickProcess } from "./picker";
 import { environment, program } from "./program";
 import { Queues } from "./queues";
@@ -56,7 +58,7 @@ export function activate(context: vscode.ExtensionContext): void {
 	const tree = new Tree(sessions);
 	const queues = new Queues();
 	context.subscriptions.push(
-		...debuggers(), sessions, tree, ...commands(sessions, tree),
+		...debuggers(), sessions, tree, ...commands(sessions, tree), coreEditor(sessions), links(sessions),
 		vscode.debug.registerDebugAdapterTrackerFactory(TYPE, {
 			createDebugAdapterTracker: (session) => queues.tracker(session),
 		}),

@@ -115,6 +115,10 @@ export class Sessions implements vscode.Disposable {
 		return [...this.sessions.values()].filter((s) => this.begun.has(s.id));
 	}
 
+	hasCore(file: string): boolean {
+		return [...this.sessions.values()].some((s) => s.coreFile === file);
+	}
+
 	/** The one that the editor shows. */
 	active(): Session | undefined {
 		return this.sessions.get(vscode.debug.activeDebugSession?.id ?? "");

@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Core files in VS Code: opened in the explorer and by links, which anybody may write."""
+import os
+import shutil
+import subprocess
+import sys
+
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+from codeserver import PARTS, Editor, drive, has_row, programs, workspace
+from dapclient import runs_on
+from editor import extension, script
+from harness import Scene
+
+
+def test_what_of_a_link_is_believed():
+    unpacked = extension("vscode").parent / "extension"
+    run = subprocess.run(["node", PARTS / "links.js", unpacked], text=True, capture_output=True, timeout=60, check=False)
+    assert run.returncode == 0 and int(run.stdout) > 0, run.stdout + run.stderr
+
+
+def test_core_files_are_opened():
+    chromium, modules = programs()
+    vsix = extension("vscode")
+    with Scene(app=None, gpus="gfx90a") as s:
+        place = workspace(s.directory)
+        s.app = s.start_app(script(s.directory))
+        one, two = place / "one.gpucore", place / "core.two.4242"
+        dump = s.ctl("dump", s.app.pid, "--max-stop", "60s", "-o", one)
+        assert dump.returncode == 0, dump.stderr
+        shutil.copy(one, two)
+        editor = Editor(s, modules, vsix)
+        seen = drive("cores", s, chromium, modules, editor.start(s, place))
+        # A double click is one session, and so is each of the others; what is refused is none.
+        attached = [wire.requests("attach")[0]["arguments"] for wire in editor.sessions()]
+        assert [a.get("coreFile") for a in attached] == [str(one), str(one), str(two), str(one), None], attached
+        assert attached[4]["pid"] == str(s.app.pid), attached
+        for name in ("doubleClick", "fromPage", "menu", "link", "attached"):
+            assert has_row(seen[name], "2 x scale spin.cl:8 memory_violation"), seen[name]
+        assert "2 waves of scale" in seen["page"] and not seen["afterStart"], seen["page"]
+        assert "Open a GPU Core File" not in seen["menuOfSource"], seen["menuOfSource"]
+        assert len(seen["badLinks"]) == 3 and not seen["afterBadLinks"], seen["badLinks"]
+        assert str(one) in seen["coreLink"][0], seen["coreLink"]
+        assert f"Process {s.app.pid}: gpu-agent-simap" in seen["attachLink"][0], seen["attachLink"]
+        assert seen["notifications"] == [], seen["notifications"]
+        runs_on(s)
