@@ -15,6 +15,12 @@ tests/waits_frame_pointer_src := tests/system/host/waits.c
 tests/waits_frame_pointer_cflags := -fno-omit-frame-pointer
 tests/waits_frame_pointer_ldflags := -rdynamic -lpthread
 
+# What is hard to unwind, for test_native.py; one call is broken on its way.
+plain_programs += tests/frames
+tests/frames_src := tests/system/host/frames.c
+tests/frames_cflags := -fomit-frame-pointer
+tests/frames_ldflags := -rdynamic -lpthread -Wl,-z,lazy,-z,norelro
+
 # The engine of hooks alone, for test_hooks.py.
 test_programs += hooks_probe
 hooks_probe_src := tests/system/rule/hooks_probe.c

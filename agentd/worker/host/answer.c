@@ -6,6 +6,7 @@
 
 #include "agentd/worker/host/join.h"
 #include "agentd/worker/host/system_call.h"
+#include "base/cleanup.h"
 #include "symbols/demangle.h"
 
 _Static_assert((int)HOSTSTACK_NOT_SCHEDULED == (int)RPC_STACK_PROOF_NOT_SCHEDULED &&
@@ -267,11 +268,41 @@ static void fill_pythons(struct rpc_arena *a, const struct reading *r, struct rp
 	}
 }
 
+/* Which native frames are missing, and why. */
+static const struct {
+	const char *which, *why;
+} native_missing[] = {
+	[RPC_NATIVE_END_REGISTER] = { "outer ones", "the next one needs a register that is not known" },
+	[RPC_NATIVE_END_AMBIGUOUS] = { "outer ones", "the frame pointer was found in several ways" },
+	[RPC_NATIVE_END_TABLE] = { "outer ones", "the code has no unwind table that makes sense" },
+	[RPC_NATIVE_END_MEMORY] = { "outer ones", "the stack cannot be read, or makes no sense" },
+	[RPC_NATIVE_END_DEPTH] = { "outer ones", "there are too many" },
+	[RPC_NATIVE_END_RUNNING] = { "all", "a thread that runs has no registers to read" },
+	[RPC_NATIVE_END_UNPROVEN] = { "all", "it ran each time while it was read" },
+	[RPC_NATIVE_END_REFUSED] = { "all", "the kernel does not tell its registers" },
+	[RPC_NATIVE_END_NOT_READ] = { "all", "no time or memory was left" },
+};
+
+/* A thread that has ended has no frames to miss. */
+static void fill_missing_native(struct rpc_arena *a, const struct reading *r, struct rpc_host_stacks_result *ret)
+{
+	uint32_t ends[ARRAY_SIZE(native_missing)] = { 0 };
+
+	for (size_t i = 0; i < r->tasks->n; i++)
+		if (state_of(&r->tasks->list[i]) != RPC_THREAD_STATE_ENDED)
+			ends[r->rows[i].native.end]++;
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
+		if (ends[i] && native_missing[i].why)
+			ret->missing[ret->n_missing++] =
+				rpc_arena_printf(a, "native frames: %s of %u of %zu threads: %s",
+						 native_missing[i].which, ends[i], r->tasks->n, native_missing[i].why);
+}
+
 static void fill_missing(struct rpc_arena *a, const struct reading *r, struct rpc_host_stacks_result *ret)
 {
 	uint32_t torn = 0, cut = 0;
 
-	ret->missing = rpc_arena_array(a, READING_NOTES_MAX + 3, sizeof(*ret->missing));
+	ret->missing = rpc_arena_array(a, READING_NOTES_MAX + 3 + ARRAY_SIZE(native_missing), sizeof(*ret->missing));
 	if (!ret->missing)
 		return;
 	for (size_t i = 0; i < r->tasks->n; i++) {
@@ -289,6 +320,7 @@ static void fill_missing(struct rpc_arena *a, const struct reading *r, struct rp
 	if (cut)
 		ret->missing[ret->n_missing++] = rpc_arena_printf(a, "frames: outer ones of %u threads, which are very deep",
 								  cut);
+	fill_missing_native(a, r, ret);
 	ret->complete = !ret->n_missing;
 }
 

@@ -115,6 +115,28 @@ def test_frames_are_those_of_gdb(program):
         assert all(f["module"].endswith(program) for f in reader["native_frames"][1:5])
 
 
+def by_name(doc):
+    return {g["representative"]["name"]: g for g in doc["groups"]}
+
+
+def test_stack_that_ends_early():
+    """Why is told for each thread, and the document says that it is not complete."""
+    with Scene(app=None) as s:
+        process = start(s, [TESTS / "frames", "ends"])
+        doc = read(s, process.pid)
+        assert not doc["complete"] and len(doc["missing"]) == 5, doc["missing"]
+        for name, why in (("register", "a register that is not known"), ("ambiguous", "found in several ways"),
+                          ("table", "no unwind table"), ("memory", "the stack cannot be read"), ("depth", "too many")):
+            assert by_name(doc)[name]["native_end"] == name, (name, by_name(doc)[name])
+            assert any(m.startswith("native frames: outer ones of 1 of 6 threads: ") and why in m for m in doc["missing"]), doc
+        assert len(by_name(doc)["depth"]["native_frames"]) == 256
+        assert functions(by_name(doc)["ambiguous"]) == ["itself"]
+        ours, theirs = addresses(doc, process.pid), told_by_gdb(s, process.pid)
+        assert all(ours[tid] == theirs[tid][:len(ours[tid])] for tid in ours)
+        shown = s.ctl("stacks", process.pid)
+        assert shown.returncode == 8 and "missing: native frames: outer ones of 1 of 6" in shown.stderr, shown
+
+
 def test_build_id_and_names_of_a_library():
     with Scene(app=None) as s:
         process = start(s, [TESTS / "waits"])
@@ -181,7 +203,9 @@ def test_running_thread_says_so():
         process.wait_line()
         (g,) = s.rpc.call("host.stacks", pid=process.pid)["groups"]
         assert g["native_frames"] == [] and g["native_end"] == "running" and g["frames"], g
-        assert "no native frames: it is running" in s.ctl("stacks", process.pid).stdout
+        shown = s.ctl("stacks", process.pid)
+        assert shown.returncode == 8 and "no native frames: it is running" in shown.stdout, shown
+        assert "missing: native frames: all of 1 of 1 threads: a thread that runs" in shown.stderr, shown
 
 
 def test_thread_of_root_that_runs():
@@ -189,8 +213,10 @@ def test_thread_of_root_that_runs():
     need_root()
     with Scene(app=None) as s:
         process = start(s, [TESTS / "waits", "0"])
-        (g,) = s.rpc.call("host.stacks", pid=process.pid)["groups"]
+        doc = s.rpc.call("host.stacks", pid=process.pid)
+        (g,) = doc["groups"]
         assert g["native_frames"] == [] and g["native_end"] == "refused", g
+        assert not doc["complete"] and "the kernel does not tell" in doc["missing"][0], doc["missing"]
 
 
 def test_python_stands_in_its_place():
