@@ -16,12 +16,18 @@
 #define FILES_MAX   8192
 #define PIECES_MAX  512
 
+/* The kernel's own library, in each process. */
+static bool is_vdso(const struct mapping *m)
+{
+	return !strcmp(m->path, "[vdso]");
+}
+
 /* Ordinary memory and files; /dev/shm is a file system, and /dev/zero is memory. */
 static bool may_be_read(const struct mapping *m)
 {
 	if (!m->readable || m->path[0] == '[')
 		return m->readable && (str_starts_with(m->path, "[heap]") || str_starts_with(m->path, "[stack") ||
-				       str_starts_with(m->path, "[anon"));
+				       str_starts_with(m->path, "[anon") || is_vdso(m));
 	return !str_starts_with(m->path, "/dev/") || str_starts_with(m->path, "/dev/shm/") ||
 	       str_starts_with(m->path, "/dev/zero");
 }
@@ -53,7 +59,7 @@ static void take(void *ctx, const struct mapping *m)
 
 	if (g->error || !may_be_read(m))
 		return;
-	if (m->offset == 0 && m->path[0] == '/')
+	if ((m->offset == 0 && m->path[0] == '/') || is_vdso(m))
 		add_file(g, m);
 	if (g->error)
 		return;

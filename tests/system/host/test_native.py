@@ -54,7 +54,7 @@ def bases(pid):
     """Where the files of a process begin."""
     found = {}
     for line in pathlib.Path(f"/proc/{pid}/maps").read_text().split("\n"):
-        m = re.match(r"([0-9a-f]+)-\S+ \S+ 00000000 \S+ \S+\s+(/.*)", line)
+        m = re.match(r"([0-9a-f]+)-\S+ \S+ 00000000 \S+ \S+\s+(/.*|\[vdso\])", line)
         if m:
             found.setdefault(m[2], int(m[1], 16))
     return found
@@ -117,6 +117,24 @@ def test_frames_are_those_of_gdb(program):
 
 def by_name(doc):
     return {g["representative"]["name"]: g for g in doc["groups"]}
+
+
+def test_frames_that_are_hard_to_unwind():
+    """Frames that only %rbp or %rbx finds, below functions that use it for something else, and signals in odd places."""
+    with Scene(app=None) as s:
+        process = start(s, [TESTS / "frames"])
+        doc = read(s, process.pid)
+        groups = by_name(doc)
+        assert groups.keys() == {"frames", "general", "moved", "itself", "first", "elsewhere", "linkage", "clock"}
+        ours, theirs = addresses(doc, process.pid), told_by_gdb(s, process.pid)
+        for name, g in groups.items():
+            tid = g["representative"]["tid"]
+            assert ours[tid] == theirs[tid], (name, g, [hex(pc) for pc in theirs[tid]])
+            assert g["native_end"] == "outermost" and not any("guessed" in f for f in g["native_frames"]), (name, g)
+        assert doc["complete"] and doc["missing"] == [], doc["missing"]
+        assert functions(groups["general"])[:4] == ["leaf", "general", "keeps", "framed_general"]
+        assert functions(groups["first"])[0] == "handler" and "first" in functions(groups["first"])
+        assert any(f["module"] == "[vdso]" for f in groups["clock"]["native_frames"]), groups["clock"]
 
 
 def test_stack_that_ends_early():
