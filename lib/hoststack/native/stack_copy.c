@@ -51,7 +51,8 @@ int native_stack_copy_read(struct native_stack_copy *c, uint64_t address, void *
 	if (offset + size > c->size) {
 		const uint64_t end = (address + size + PAGE - 1) & ~(PAGE - 1);
 
-		r = extend(c, end + CHUNK);
+		/* Most walks need one page.  Whoever reads beyond what is mapped has all mappings looked up again. */
+		r = extend(c, end + (c->size < CHUNK ? c->size : CHUNK));
 		/* Less than that is mapped. */
 		if (r == -EFAULT)
 			r = extend(c, end);
