@@ -20,3 +20,7 @@ bench_programs += bench_core
 bench_core_src := bench/core.c
 bench_core_libs := corefile base
 bench_core_ldlibs := $(corefile_ldlibs)
+bench_programs += bench_stacks
+bench_stacks_src := bench/stacks.c
+bench_stacks_libs := base
+bench_stacks_ldlibs := -lpthread
