@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One rank of a sum with RCCL: a process and a GPU for each.  RANK, WORLD_SIZE and LOCAL_RANK are as launchers set them.
+ * One rank of a sum with RCCL: a process and a GPU for each.  RANK, WORLD_SIZE and LOCAL_RANK are as launchers set
+ * them.
  *
  * usage: rocm_rank FILE
  * Rank 0 writes the id by which all find each other to FILE; the others are started when it is there.  Prints "ready";

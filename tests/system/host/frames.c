@@ -68,8 +68,8 @@ FUNCTION("lost", "mov $4096, %esp\n" PAUSE "ud2\n");
 FUNCTION("deep", "sub $8, %rsp\n.cfi_def_cfa_offset 16\nsub $1, %edi\njz 1f\ncall deep\n1:" PAUSE
 		 "add $8, %rsp\n.cfi_def_cfa_offset 8\nret\n");
 
-void framed_general(void), framed_moved(void), framed_itself(void), framed_either(void), framed_first(void), framed_linkage(void),
-	framed_clock(void), lacks(void), lost(void), deep(int n), handler(int), leaf(void);
+void framed_general(void), framed_moved(void), framed_itself(void), framed_either(void), framed_first(void),
+	framed_linkage(void), framed_clock(void), lacks(void), lost(void), deep(int n), handler(int), leaf(void);
 
 static void *alternate_stack;
 
