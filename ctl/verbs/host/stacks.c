@@ -272,7 +272,7 @@ static int run(struct ctl *c, int argc, char **argv)
 const struct ctl_verb ctl_verb_stacks = {
 	.name = "stacks",
 	.args = "PID",
-	.summary = "Show what the threads of a process do, with Python and native frames; none is stopped",
+	.summary = "Show what the threads of a process do on the processors; none is stopped",
 	.min_args = 1,
 	.max_args = 1,
 	.run = run,

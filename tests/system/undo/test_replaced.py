@@ -63,6 +63,7 @@ def test_what_is_owed_is_for_the_program_that_it_is_owed_to(mode):
         if mode:
             become_successor(s, mode)
             before = s.app_status().faults
+        dead = s.agentd
         s.start_agentd(user_mode=False)
         s.clients.clear()
         wait_until(lambda: not record.exists(), "the record is dealt with")
@@ -72,5 +73,6 @@ def test_what_is_owed_is_for_the_program_that_it_is_owed_to(mode):
         time.sleep(0.2)
         assert s.app_status().faults == before, "it was told of a fault that it never had"
         assert status(s.app.pid)["TracerPid"] == "0"
-        told = s.agentd.err()
+        # A process of the dead agent that had begun to look after the program may be the one that comes to its end.
+        told = dead.err() + s.agentd.err()
         assert "the program was replaced" in told and "sent on what the dead worker held" not in told, told
