@@ -18,7 +18,7 @@ _Static_assert((int)HOSTSTACK_NOT_SCHEDULED == (int)RPC_STACK_PROOF_NOT_SCHEDULE
 #define TIDS_MAX  64
 #define NAMES_MAX 16
 /* A name of C++ can be endless. */
-#define NAME_MAX_ 512
+#define NAME_BYTES 512
 
 /* A thread with all by which threads are grouped. */
 struct item {
@@ -166,7 +166,7 @@ static void fill_frames(struct rpc_arena *a, const struct reading_row *row, stru
 
 static const char *readable(struct rpc_arena *a, const char *name)
 {
-	char text[NAME_MAX_];
+	char text[NAME_BYTES];
 
 	if (!name)
 		return NULL;
