@@ -785,22 +785,6 @@ static const struct operation operations[256] = {
 	[DW_OP_convert] = { run_convert, { ULEB }, 1 },
 };
 
-static uint64_t read_sleb(struct reader *r)
-{
-	uint64_t v = 0;
-	unsigned bits = 0;
-	uint8_t byte;
-
-	do {
-		byte = reader_u8(r);
-		v |= (uint64_t)(byte & 0x7f) << bits;
-		bits += 7;
-	} while (byte & 0x80 && bits < 64);
-	if (byte & 0x80)
-		reader_fail(r);
-	return byte & 0x40 && bits < 64 ? v | UINT64_MAX << bits : v;
-}
-
 static uint64_t read_operand(struct reader *r, uint8_t kind)
 {
 	switch (kind) {
@@ -812,7 +796,7 @@ static uint64_t read_operand(struct reader *r, uint8_t kind)
 	case S4: return (uint64_t)(int32_t)reader_u32(r);
 	case U8: return reader_u64(r);
 	case ULEB: return reader_uleb(r);
-	case SLEB: return read_sleb(r);
+	case SLEB: return (uint64_t)reader_sleb(r);
 	default: return 0;
 	}
 }
