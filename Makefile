@@ -38,7 +38,19 @@ zshcompdir ?= $(datadir)/zsh/site-functions
 fishcompdir ?= $(datadir)/fish/vendor_completions.d
 
 CC      ?= cc
-AR      ?= ar
+# The other tools are the compiler's own, so that CC=aarch64-linux-gnu-gcc is all that a cross build names.
+tool = $(shell $(CC) -print-prog-name=$(1))
+ifeq ($(origin AR),default)
+AR := $(call tool,ar)
+endif
+ifeq ($(origin LD),default)
+LD := $(call tool,ld)
+endif
+ifeq ($(origin OBJCOPY),undefined)
+OBJCOPY := $(call tool,objcopy)
+endif
+# What the programs will run on; x86_64 or aarch64.
+processor := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
 PKG_CONFIG ?= pkg-config
 PYTHON  ?= python3
 CFLAGS  ?= -O2 -g

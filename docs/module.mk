@@ -4,9 +4,10 @@ man_pages := gpu-agentctl.1 gpu-agentd.8 gpu-agent-connect.8 agentd.conf.5 gpu-a
 man_dir = $(mandir)/man$(subst .,,$(suffix $(1)))/$(1)
 installs += $(foreach m,$(man_pages),644:docs/man/$(m):$(call man_dir,$(m)))
 
-# Pages of verbs are completed from --help.  Who builds for another machine names a gpu-agentctl that runs here.
-verb_pages := $(wildcard docs/man/verbs/*/*.1)
+# Pages of verbs are completed from --help.  Who builds for another machine names a gpu-agentctl that runs here, or
+# an empty one and has no such pages.
 runnable_gpu-agentctl ?= $(O)/bin/gpu-agentctl
+verb_pages := $(if $(runnable_gpu-agentctl),$(wildcard docs/man/verbs/*/*.1))
 $(foreach m,$(verb_pages),$(eval $(O)/man/$(notdir $(m)): $(m)))
 $(addprefix $(O)/man/,$(notdir $(verb_pages))): docs/man/make-page docs/man/gpu-agentctl.1 $(runnable_gpu-agentctl)
 	$(call say,MAN,$@)

@@ -16,7 +16,7 @@ cudbgshim_src := $(addprefix libcudbgshim/src/,names.c loader.c table.c event.c 
 cudbgshim_src += $(addprefix libcudbgshim/src/,dynsym.c maps.c \
 	flags.c label.c session.c attach.c detach.c rescue.c tracer_direct.c)
 # Calls in the debuggee know one processor; elsewhere they are refused by name.
-cudbgshim_src += $(if $(filter x86_64%,$(shell $(CC) -dumpmachine)), \
+cudbgshim_src += $(if $(filter x86_64,$(processor)), \
 	$(addprefix libcudbgshim/src/,inferior.c inferior_stops.c inferior_frame.c inferior_threads.c), \
 	libcudbgshim/src/inferior_other.c)
 # For foo_ldlibs of whatever uses cudbgshim_create().

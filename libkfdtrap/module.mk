@@ -41,7 +41,6 @@ $(O)/kfdtrap.pc: libkfdtrap/kfdtrap.pc.in force
 		-e 's|@includedir@|$(includedir:$(prefix)/%=$${prefix}/%)|' -e 's|@version@|$(VERSION)|' $< >$@.new
 	$(Q)cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
-OBJCOPY ?= objcopy
 comma := ,
 
 installs += 755:$(O)/$(kfdtrap_sofile):$(libdir)/$(kfdtrap_sofile)

@@ -1,6 +1,7 @@
 # Calls in another process, with real processes: inferior_victim is disturbed, test_inferior looks.
 # Never with sanitizers: the program itself is the instrument; its assembly pushes where a red zone
-# could be.
+# could be.  Both know one processor, as the calls do.
+ifeq ($(processor),x86_64)
 plain_programs += tests/inferior_victim
 tests/inferior_victim_src := tests/inferior/victim.c
 tests/inferior_victim_cflags := -mno-red-zone
@@ -11,6 +12,7 @@ test_inferior_src := tests/inferior/test_inferior.c
 test_inferior_cflags := -Itests/lib
 test_inferior_libs := test cudbgshim base
 test_inferior_ldlibs := $(cunit_libs) $(cudbgshim_ldlibs)
+endif
 
 # Attach and detach alone, for test_session.py and the peers.
 test_programs += session_probe

@@ -6,6 +6,8 @@ test_programs += forged
 forged_src := tests/system/host/forged.c
 forged_ldlibs := -rdynamic
 
+# Native frames are known of one processor.
+ifeq ($(processor),x86_64)
 # What waits, for test_native.py, as compilers make it by themselves and with frame pointers.
 plain_programs += tests/waits tests/waits_frame_pointer
 tests/waits_src := tests/system/host/waits.c
@@ -20,6 +22,7 @@ plain_programs += tests/frames
 tests/frames_src := tests/system/host/frames.c
 tests/frames_cflags := -fomit-frame-pointer
 tests/frames_ldflags := -rdynamic -lpthread -Wl,-z,lazy,-z,norelro
+endif
 
 # The engine of hooks alone, for test_hooks.py.
 test_programs += hooks_probe
