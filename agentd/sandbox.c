@@ -160,21 +160,40 @@ static const int runtime_calls[] = {
 static const int runtime_calls[] = { SCMP_SYS(tgkill), SCMP_SYS(sched_yield) };
 #endif
 
+/*
+ * Calls that do the same: newer processors lack the first ones (include/uapi/asm-generic/unistd.h), where the C
+ * library makes the others, and libseccomp says nothing of a call that the processor does not have.
+ */
+static const int same_calls[][3] = {
+	{ SCMP_SYS(access), SCMP_SYS(faccessat), SCMP_SYS(faccessat2) },
+	{ SCMP_SYS(dup2), SCMP_SYS(dup3), SCMP_SYS(dup3) },
+	{ SCMP_SYS(getpgrp), SCMP_SYS(getpgid), SCMP_SYS(getpgid) },
+	{ SCMP_SYS(rename), SCMP_SYS(renameat), SCMP_SYS(renameat2) },
+};
+
 static void release(scmp_filter_ctx *ctx)
 {
 	if (*ctx)
 		seccomp_release(*ctx);
 }
 
+static int allow_call(scmp_filter_ctx ctx, int call)
+{
+	int r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, call, 0);
+
+	for (size_t i = 0; i < ARRAY_SIZE(same_calls); i++)
+		for (size_t k = 1; same_calls[i][0] == call && k < ARRAY_SIZE(same_calls[i]) && r == 0; k++)
+			r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, same_calls[i][k], 0);
+	return r;
+}
+
 static int allow(scmp_filter_ctx ctx, const int *calls, size_t n)
 {
-	for (size_t i = 0; i < n; i++) {
-		int r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, calls[i], 0);
+	int r = 0;
 
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = allow_call(ctx, calls[i]);
+	return r;
 }
 
 /* Files may be opened, but only for reading. */

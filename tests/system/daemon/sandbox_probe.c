@@ -43,6 +43,9 @@
 #define USER 1000
 #define NOBODY_THERE 0x3fffffff /* above any pid */
 #define X32 0x40000000
+/* Requests that x86-64 has; sys/ptrace.h of other processors does not name them. */
+#define GETREGS 12
+#define SETREGS 13
 
 static int none(void)
 {
@@ -122,6 +125,21 @@ static int (*find_profile(const char *name))(void)
 	exit(2);
 }
 
+/* Newer processors do not have these; a number that no kernel knows answers ENOSYS, filter or not. */
+#ifndef SYS_fork
+#define SYS_fork   NOBODY_THERE
+#define SYS_chmod  NOBODY_THERE
+#define SYS_chown  NOBODY_THERE
+#define SYS_link   NOBODY_THERE
+#define SYS_symlink NOBODY_THERE
+#define SYS_creat  NOBODY_THERE
+#define SYS_unlink NOBODY_THERE
+#define SYS_access NOBODY_THERE
+#define SYS_dup2   NOBODY_THERE
+#define SYS_getpgrp NOBODY_THERE
+#define SYS_rename NOBODY_THERE
+#endif
+
 /*
  * Arguments with which a call that is let through fails, with anything but EPERM, or does nothing.
  */
@@ -164,6 +182,16 @@ static const struct {
 	{ "open", SYS_openat, { AT_FDCWD, (uintptr_t)nowhere, O_RDONLY } },
 	{ "open_by_handle_at", SYS_open_by_handle_at, { -1, 0, 0 } },
 	{ "unlink", SYS_unlink, { (uintptr_t)nowhere } },
+	{ "access", SYS_access, { (uintptr_t)nowhere, 0 } },
+	{ "faccessat", SYS_faccessat, { AT_FDCWD, (uintptr_t)nowhere, 0 } },
+	{ "faccessat2", SYS_faccessat2, { AT_FDCWD, (uintptr_t)nowhere, 0, 0 } },
+	{ "dup2", SYS_dup2, { -1, 0 } },
+	{ "dup3", SYS_dup3, { -1, 0, 0 } },
+	{ "getpgrp", SYS_getpgrp, { 0 } },
+	{ "getpgid", SYS_getpgid, { 0 } },
+	{ "rename", SYS_rename, { (uintptr_t)nowhere, (uintptr_t)nowhere } },
+	{ "renameat", SYS_renameat, { AT_FDCWD, (uintptr_t)nowhere, AT_FDCWD, (uintptr_t)nowhere } },
+	{ "renameat2", SYS_renameat2, { AT_FDCWD, (uintptr_t)nowhere, AT_FDCWD, (uintptr_t)nowhere, 0 } },
 	{ "kill", SYS_kill, { NOBODY_THERE, 0 } },
 	{ "pidfd_open", SYS_pidfd_open, { NOBODY_THERE, 0 } },
 	{ "pidfd_send_signal", SYS_pidfd_send_signal, { -1, 0, 0, 0 } },
@@ -200,8 +228,8 @@ static const struct {
 	{ "ptrace_detach", TRACE(PTRACE_DETACH) },
 	{ "ptrace_getregset", TRACE(PTRACE_GETREGSET) },
 	{ "ptrace_setregset", TRACE(PTRACE_SETREGSET) },
-	{ "ptrace_getregs", TRACE(PTRACE_GETREGS) },
-	{ "ptrace_setregs", TRACE(PTRACE_SETREGS) },
+	{ "ptrace_getregs", TRACE(GETREGS) },
+	{ "ptrace_setregs", TRACE(SETREGS) },
 	{ "ptrace_getsiginfo", TRACE(PTRACE_GETSIGINFO) },
 	{ "ptrace_setsiginfo", TRACE(PTRACE_SETSIGINFO) },
 	{ "ptrace_syscall", TRACE(PTRACE_SYSCALL) },

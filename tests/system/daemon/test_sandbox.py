@@ -39,6 +39,12 @@ ALLOWED = {
     "open_to_create": {"store"} | DRIVERS,
     "open": READERS | {"store", "judge"},
     "unlink": DRIVERS,
+    # What one processor has and what another one has for it go together.
+    **dict.fromkeys(("access", "faccessat", "faccessat2"), {"look", "adapter"} | SESSIONS | DRIVERS),
+    **dict.fromkeys(("dup2", "dup3"), {"adapter"}),
+    **dict.fromkeys(("getpgrp", "getpgid"), DRIVERS),
+    "rename": DRIVERS,
+    **dict.fromkeys(("renameat", "renameat2"), {"store"} | DRIVERS),
     "kill": {"adapter", "judge"} | DRIVERS,
     "pidfd_open": {"judge"} | DRIVERS,
     "setresuid": {"judge"},
