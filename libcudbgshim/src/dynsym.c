@@ -80,8 +80,10 @@ static int read_header(struct image *m, Elf64_Ehdr *ret)
 	if (rc < 0)
 		return rc;
 	if (memcmp(e.e_ident, ELFMAG, SELFMAG) || e.e_ident[EI_CLASS] != ELFCLASS64 ||
-	    e.e_ident[EI_DATA] != ELFDATA2LSB || e.e_machine != EM_X86_64)
-		return refuse(m, -ENOEXEC, "no 64-bit x86 ELF file", m->base);
+	    e.e_ident[EI_DATA] != ELFDATA2LSB)
+		return refuse(m, -ENOEXEC, "no 64-bit ELF file of this machine's byte order", m->base);
+	if (e.e_machine != EM_X86_64 && e.e_machine != EM_AARCH64)
+		return refuse(m, -ENOEXEC, "an ELF file of another kind of processor", m->base);
 	if (e.e_type != ET_DYN || e.e_phentsize != sizeof(Elf64_Phdr) || !e.e_phnum ||
 	    e.e_phnum > PHDRS_MAX)
 		return refuse(m, -EBADMSG, "ELF header: no shared library", m->base);

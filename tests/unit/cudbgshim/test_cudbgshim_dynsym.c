@@ -257,7 +257,7 @@ static int after(void (*damage)(void), const char **ret_what)
 }
 
 static void no_magic(void) { lib.bytes[1] = 'e'; }
-static void other_machine(void) { ((Elf64_Ehdr *)(void *)lib.bytes)->e_machine = EM_AARCH64; }
+static void other_machine(void) { ((Elf64_Ehdr *)(void *)lib.bytes)->e_machine = EM_RISCV; }
 static void no_phdr(void) { ((Elf64_Ehdr *)(void *)lib.bytes)->e_phnum = 0; }
 static void huge_segment(void) { ((Elf64_Phdr *)(void *)(lib.bytes + POS_PHDR))->p_memsz = UINT64_MAX; }
 static void no_symtab(void) { ((Elf64_Dyn *)(void *)(lib.bytes + POS_DYNAMIC))->d_tag = DT_NULL; }
@@ -273,8 +273,8 @@ static void unreadable(void) { lib.readable = 0x100; }
 static void damage_is_refused(void)
 {
 	static const struct { void (*damage)(void); int want; const char *what; } rows[] = {
-		{ no_magic, -ENOEXEC, "no 64-bit x86 ELF file" },
-		{ other_machine, -ENOEXEC, "no 64-bit x86 ELF file" },
+		{ no_magic, -ENOEXEC, "no 64-bit ELF file of this machine's byte order" },
+		{ other_machine, -ENOEXEC, "an ELF file of another kind of processor" },
 		{ no_phdr, -EBADMSG, "ELF header: no shared library" },
 		{ huge_segment, -EBADMSG, "program headers: beyond the address space" },
 		{ no_symtab, -EBADMSG, "dynamic section: no symbol table" },
