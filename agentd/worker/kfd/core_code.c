@@ -14,12 +14,12 @@
 #include "agentd/worker/process/code_file.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/page.h"
 #include "base/vec.h"
 #include "symbols/code_list.h"
 #include "symbols/image.h"
 #include "symbols/uri.h"
 
-#define PAGE_BYTES UINT64_C(4096)
 /* Largest code object that is wanted whole: the host reads a GPU's memory slowly. */
 #define CODE_MAX (UINT64_C(64) << 20)
 /* Most bytes of all code objects; no program has loaded more. */
@@ -66,11 +66,12 @@ struct code {
 /* Add the pages of a range to what is wanted. */
 static void want(struct code *k, uint64_t address, uint64_t size)
 {
-	uint64_t begin = address & ~(PAGE_BYTES - 1), end;
+	const uint64_t page = page_bytes(), begin = page_down(address);
+	uint64_t end;
 
-	if (!size || address > UINT64_MAX - PAGE_BYTES || size > UINT64_MAX - address - PAGE_BYTES)
+	if (!size || address > UINT64_MAX - page || size > UINT64_MAX - address - page)
 		return;
-	end = (address + size + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
+	end = page_up(address + size);
 	/* Neighbours in the list of waves are mostly neighbours in their code. */
 	if (k->n && begin >= k->ranges[k->n - 1].begin && end <= k->ranges[k->n - 1].end)
 		return;
@@ -197,7 +198,7 @@ static void want_object(struct code *k, const struct symbols_code *e)
 			k->large_uri = e->uri;
 		}
 		/* The first page lets a reader that has the file see that it is the loaded one. */
-		size = PAGE_BYTES;
+		size = page_bytes();
 	}
 	want(k, e->bias, size);
 }

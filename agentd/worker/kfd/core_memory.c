@@ -11,9 +11,9 @@
 
 #include "agentd/worker/kfd/core_write.h"
 #include "base/clock.h"
+#include "base/page.h"
 #include "base/vec.h"
 
-#define PAGE_BYTES UINT64_C(4096)
 /* Most bytes of a ring that is copied; no runtime asks for a larger one. */
 #define RING_MAX UINT64_C(16 << 20)
 /* Bytes that are copied of the arguments of a dispatch: the limit of compilers that have one. */
@@ -41,17 +41,6 @@ struct kfd_core_job {
 	uint64_t offset;
 	size_t size, done;
 };
-
-static uint64_t page_down(uint64_t v)
-{
-	return v & ~(PAGE_BYTES - 1);
-}
-
-/* @return 0 if the next page would begin beyond the end of the address space. */
-static uint64_t page_up(uint64_t v)
-{
-	return page_down(v + PAGE_BYTES - 1);
-}
 
 /* ------------------------------------------------------------------ pieces ------------------- */
 
@@ -164,9 +153,9 @@ static void room_for(const struct kfd_core *c, const struct target_waves_from *f
 		for (size_t d = 0; d < from->n_devices; d++)
 			if (from->devices[d].rpc.gpu_id == q->gpu_id)
 				dies = device_dies(&from->devices[d]);
-		rest += (dies + 1) * 4 * PAGE_BYTES;
+		rest += (dies + 1) * 4 * page_bytes();
 		*ret_all += dies * page_up(q->save_area_bytes) + rest +
-			    PACKETS_MAX * (page_up(KERNARG_BYTES) + PAGE_BYTES);
+			    PACKETS_MAX * (page_up(KERNARG_BYTES) + page_bytes());
 		*ret_likely += rest;
 		for (uint64_t d = 0; d < dies; d++) {
 			uint64_t size = kfd_core_likely_size(c, q->save_area + d * q->save_area_bytes,
@@ -193,7 +182,7 @@ static void make_ready(void *ctx, size_t i)
 		left = READY_BYTES;
 	if (madvise(c->store + at, left, MADV_POPULATE_WRITE) == 0)
 		return;
-	for (uint64_t page = 0; page < left; page += PAGE_BYTES)
+	for (uint64_t page = 0; page < left; page += page_bytes())
 		((volatile uint8_t *)c->store)[at + page] = 0;
 }
 
@@ -205,7 +194,7 @@ void kfd_core_make_room(struct kfd_core *c, const struct target_waves_from *from
 	if (!c->k->pool)
 		c->k->pool = thread_pool_create(SIZE_MAX);
 	/* The sandbox bounds the address space, so a smaller room has to do where this fails. */
-	for (; size > PAGE_BYTES; size = page_up(size / 2)) {
+	for (; size > page_bytes(); size = page_up(size / 2)) {
 		c->store = mmap(NULL, size, PROT_READ | PROT_WRITE,
 				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (c->store != MAP_FAILED)

@@ -25,11 +25,11 @@
 #include "base/clock.h"
 #include "base/elf_view.h"
 #include "base/fd.h"
+#include "base/page.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "corefile/pack.h"
 
-#define PAGE_BYTES   UINT64_C(4096)
 #define THREADS_MAX  4096u
 /* No thread has a larger number (PID_MAX_LIMIT in the kernel's linux/threads.h). */
 #define TID_MAX      (1u << 22)
@@ -109,13 +109,13 @@ static uint64_t stack_pointer(const struct host_thread *t)
 
 static void copy_stack(struct kfd_core_host *h, struct host_thread *t)
 {
-	uint64_t begin = stack_pointer(t) & ~(PAGE_BYTES - 1);
+	uint64_t begin = page_down(stack_pointer(t));
 	ssize_t n;
 
 	t->stack = malloc(STACK_BYTES);
 	n = t->stack ? memory_read(&h->c->k->t.memory, begin, t->stack, STACK_BYTES) : 0;
 	t->stack_at = begin;
-	t->stack_size = n > 0 ? (uint64_t)n & ~(PAGE_BYTES - 1) : 0;
+	t->stack_size = n > 0 ? page_down((uint64_t)n) : 0;
 }
 
 /* Copy a thread that is stopped. */
@@ -349,7 +349,7 @@ static void on_mapping(void *arg, const struct mapping *m)
 	if (!m->readable)
 		return;
 	if (is_file && m->offset == 0)
-		kfd_core_add(w->h->c, m->begin, PAGE_BYTES);
+		kfd_core_add(w->h->c, m->begin, page_bytes());
 	if (strcmp(m->path, "[vdso]") == 0)
 		kfd_core_add(w->h->c, m->begin, size);
 	if (m->writable && size <= VARIABLES_MAX &&
@@ -452,14 +452,14 @@ static void pack_files(struct kfd_core_host *h)
 	if (!b)
 		return;
 	pack_u64(b, h->n_files);
-	pack_u64(b + 8, PAGE_BYTES);
+	pack_u64(b + 8, page_bytes());
 	for (size_t i = 0; i < h->n_files; i++) {
 		const struct host_file *f = &h->file[i];
 		size_t length = strlen(f->path) + 1;
 
 		pack_u64(b + 16 + 24 * i, f->begin);
 		pack_u64(b + 24 + 24 * i, f->end);
-		pack_u64(b + 32 + 24 * i, f->offset / PAGE_BYTES);
+		pack_u64(b + 32 + 24 * i, f->offset / page_bytes());
 		memcpy(b + at, f->path, length);
 		at += length;
 	}
@@ -589,7 +589,7 @@ uint64_t kfd_core_estimate_host(struct kfd_core *c)
 	(void)mappings_read(c->k->t.maps_fd, on_mapping, &w);
 	add_libraries(h);
 	pack_files(h);
-	return size + h->files_size + sizeof(h->process) + AUXV_MAX + PAGE_BYTES;
+	return size + h->files_size + sizeof(h->process) + AUXV_MAX + page_bytes();
 }
 
 void kfd_core_host_free(struct kfd_core_host *h)

@@ -14,6 +14,7 @@
 #include "agentd/worker/kfd/registers.h"
 #include "base/out.h"
 #include "base/clock.h"
+#include "base/page.h"
 #include "base/vec.h"
 
 /* Time for the stops of all threads together; less than what the deadline of a call leaves. */
@@ -22,7 +23,6 @@
 #define MISSING_MAX 16u
 /* Most bytes of a table's entry that are kept: a later kernel may have longer entries. */
 #define ENTRY_MAX 512u
-#define PAGE_BYTES UINT64_C(4096)
 
 void kfd_core_missing(struct kfd_core *c, const char *text)
 {
@@ -397,7 +397,7 @@ int kfd_core_begin(struct target *t, const struct target_waves_from *from,
 		r = undo_push(&t->undo, "forget a core", undo_core, k, 0, &c->ticket, err);
 	if (r == 0) {
 		/* What an estimate has only counted goes in front of the segments, which begin at a page. */
-		ret->bytes = amdcore_image_size(c->image) + (ret->bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+		ret->bytes = amdcore_image_size(c->image) + page_up(ret->bytes);
 		ret->n_segments = c->core.n_segments;
 		ret->copied_bytes = c->store_used;
 	}

@@ -7,7 +7,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define PAGE UINT64_C(4096)
+#include "base/page.h"
+
 /* Most bytes of one read; if it fails, no more than its pages have to be read one by one. */
 #define CHUNK_MAX (UINT64_C(64) * 1024)
 /* Most bytes between two pieces that are copied for nothing, so that the pieces are one run. */
@@ -52,7 +53,7 @@ static ssize_t read_chunk(const struct memory *m, uint64_t address, char *buf, s
 
 	while (done < size) {
 		uint64_t at = address + done;
-		size_t piece = (size_t)(PAGE - at % PAGE);
+		size_t piece = (size_t)(page_bytes() - at % page_bytes());
 
 		if (piece > size - done)
 			piece = size - done;

@@ -7,8 +7,6 @@
 
 /* A lane's words are spread over as many times their size as there are lanes. */
 #define SCRATCH_BYTES_MAX 65536u
-/* User addresses end here; an address above can only be in an aperture. */
-#define GLOBAL_END (UINT64_C(1) << 47)
 #define REPLY_MEMORY_MAX ((size_t)64 << 20)
 /* What a driver that stops devices for a read of memory takes. */
 #define MEMORY_STOP_MS 20
@@ -149,7 +147,7 @@ static int check_aperture(struct target *t, struct rpc_arena *a, uint64_t addres
 	size_t n;
 	int r;
 
-	if (address < GLOBAL_END)
+	if (address < TARGET_GLOBAL_END)
 		return 0;
 	r = t->ops->devices(t, a, &d, &n, err);
 	for (size_t i = 0; r == 0 && i < n; i++) {
@@ -240,7 +238,7 @@ static ssize_t read_generic(struct session *s, const struct rpc_memory_read_para
 
 static bool is_global(const struct target *t, const struct rpc_memory_read_params *p)
 {
-	return p->space == RPC_MEMORY_SPACE_GENERIC && p->address < GLOBAL_END &&
+	return p->space == RPC_MEMORY_SPACE_GENERIC && p->address < TARGET_GLOBAL_END &&
 	       !(t->ops->wave_spaces & TARGET_SPACE_BIT(RPC_MEMORY_SPACE_GENERIC));
 }
 

@@ -32,6 +32,11 @@ struct out;
 
 /** Room for a flat list of the most waves that a back end gives, with what it is made from. */
 #define TARGET_ARENA_MAX ((size_t)128 << 20)
+/**
+ * Memory of applications ends here on aarch64, and at half of it on x86-64; AMD's apertures for a workgroup's and
+ * a lane's own memory begin here (drivers/gpu/drm/amd/amdkfd/kfd_flat_memory.c).
+ */
+#define TARGET_GLOBAL_END (UINT64_C(1) << 48)
 
 /** A device of the target. */
 struct target_device {

@@ -9,8 +9,6 @@
 #include "base/clock.h"
 #include "values/constant_bank.h"
 
-/* User addresses end here; an address above can only be in an aperture. */
-#define GLOBAL_END (UINT64_C(1) << 47)
 /* Bytes of a piece: of one lane, and of each of many. */
 #define PIECE	   4096u
 #define LANE_PIECE 1024u
@@ -359,7 +357,7 @@ static int read_global(struct target *t, uint64_t address, void *ret, size_t siz
 	ssize_t n = -EFAULT;
 	bool is_busy;
 
-	if (address >= GLOBAL_END || size > UINT32_MAX)
+	if (address >= TARGET_GLOBAL_END || size > UINT32_MAX)
 		return -EFAULT;
 	if (t->ops->memory) {
 		t->memory_no_stop = true;

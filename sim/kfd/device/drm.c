@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The render node: who is asked, which driver it is, what the GPU is. */
 #include "drm.h"
+#include "memory.h"
 
 #include <errno.h>
 #include <libdrm/amdgpu_drm.h>
@@ -11,7 +12,6 @@
 #define DRM_MINOR 61
 /* Where a process may have memory of GPUs (amdgpu_vm.h). */
 #define VA_START     UINT64_C(0x200000)
-#define VA_END	     (UINT64_C(1) << 47)
 #define HIGH_VA_BASE UINT64_C(0xffff800000000000)
 #define PAGE	     4096u
 /* The register GB_ADDR_CONFIG of gfx9 and later, which is asked for before images are used. */
@@ -69,7 +69,7 @@ static void fill_device(const struct sim_gpu *gpu, struct drm_amdgpu_info_device
 		.max_memory_clock = 1600000,
 		.cu_active_number = g->simd_count / g->simd_per_cu,
 		.virtual_address_offset = VA_START,
-		.virtual_address_max = VA_END,
+		.virtual_address_max = sim_user_end(),
 		.virtual_address_alignment = PAGE,
 		.pte_fragment_size = 1u << 21,
 		.gart_page_size = PAGE,

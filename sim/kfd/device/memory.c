@@ -6,17 +6,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PAGE UINT64_C(4096)
+#include "base/page.h"
+
 /* The doorbells that a process has of a GPU (kfd_doorbell.c:kfd_doorbell_process_slice). */
 #define DOORBELLS_SIZE UINT64_C(8192)
 /* Objects of the store lie below the offsets of doorbells. */
 #define STORE_START (UINT64_C(1) << 32)
 #define STORE_END   (UINT64_C(1) << 61)
 #define DOORBELLS   (UINT64_C(1) << 62)
-/* The first address that no application can have. */
-#define VA_END (UINT64_C(1) << 47)
 /* Bytes that are moved at once. */
 #define CHUNK (UINT64_C(1) << 20)
+
+/* Stacks and what is mapped beside them are in the upper half of what a process can have, on every processor. */
+uint64_t sim_user_end(void)
+{
+	return UINT64_C(2) << (63 - __builtin_clzll((uintptr_t)__builtin_frame_address(0)));
+}
 
 static uint64_t min_size(uint64_t a, uint64_t b)
 {
@@ -81,19 +86,19 @@ struct sim_memory *sim_memory_find(struct sim_process *p, uint64_t handle)
 static int check_alloc(const struct sim *s, const struct kfdabi_alloc_memory_args *a,
 		       const struct sim_gpu *gpu)
 {
-	const uint64_t size = a->size;
+	const uint64_t size = a->size, end = sim_user_end();
 
-	if (!size || size >= VA_END || a->va_addr >= VA_END - size)
+	if (!size || size >= end || a->va_addr >= end - size)
 		return -EINVAL;
 	if ((a->flags & KFDABI_ALLOC_DOORBELL) && size != DOORBELLS_SIZE)
 		return -EINVAL;
-	if ((a->flags & KFDABI_ALLOC_MMIO_REMAP) && size != PAGE)
+	if ((a->flags & KFDABI_ALLOC_MMIO_REMAP) && size != page_bytes())
 		return -EINVAL;
 	if ((a->flags & KFDABI_ALLOC_VRAM) &&
 	    size > gpu->profile->vram_size - sim_memory_used(s, gpu))
 		return -ENOMEM;
 	if ((a->flags & KFDABI_ALLOC_USERPTR) &&
-	    (a->mmap_offset >= VA_END - size || a->mmap_offset % PAGE))
+	    (a->mmap_offset >= end - size || a->mmap_offset % page_bytes()))
 		return -EINVAL;
 	return 0;
 }
@@ -134,7 +139,7 @@ int sim_memory_alloc(struct sim *s, struct sim_call *call, struct sim_process *p
 	if (!m)
 		return -ENOMEM;
 	m->va = a->va_addr;
-	m->size = (a->size + PAGE - 1) & ~(PAGE - 1);
+	m->size = page_up(a->size);
 	m->flags = a->flags;
 	m->gpu = d->gpu;
 	r = place(s, p, m, a->mmap_offset);

@@ -39,6 +39,8 @@ struct sim_memory *sim_memory_find(struct sim_process *p, uint64_t handle);
 /** Free all objects of a process. */
 void sim_memory_end(struct sim *s, struct sim_process *p);
 /** How many bytes of a GPU's own memory are taken, by all processes. */
+/* The first address that no application on this machine can have. */
+uint64_t sim_user_end(void);
 uint64_t sim_memory_used(const struct sim *s, const struct sim_gpu *gpu);
 /** How many bytes of memory objects a process has, without user pointers. */
 uint64_t sim_memory_of(const struct sim_process *p);

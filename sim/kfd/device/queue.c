@@ -9,9 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The first address that no application can have. */
-#define USER_LIMIT (UINT64_C(1) << 47)
-
 bool sim_queue_is_running(const struct sim_queue *q)
 {
 	const struct sim_gpu *g = q->device->gpu;
@@ -32,12 +29,13 @@ static bool ring_is_valid(uint32_t ring_size, uint32_t percentage, uint32_t prio
 
 static int check_create(const struct kfdabi_create_queue_args *a)
 {
+	const uint64_t end = sim_user_end();
+
 	if (!ring_is_valid(a->ring_size, a->queue_percentage, a->queue_priority) ||
 	    a->queue_type > KFDABI_QUEUE_TYPE_SDMA_BY_ENGINE_ID)
 		return -EINVAL;
-	if (a->ring_base_address >= USER_LIMIT || a->read_pointer_address >= USER_LIMIT ||
-	    a->write_pointer_address >= USER_LIMIT || a->eop_buffer_address >= USER_LIMIT ||
-	    a->ctx_save_restore_address >= USER_LIMIT)
+	if (a->ring_base_address >= end || a->read_pointer_address >= end || a->write_pointer_address >= end ||
+	    a->eop_buffer_address >= end || a->ctx_save_restore_address >= end)
 		return -EFAULT;
 	return 0;
 }
@@ -96,7 +94,7 @@ int sim_queue_update(struct sim *s, struct sim_call *call, struct sim_process *p
 
 	if (!q || !ring_is_valid(a->ring_size, a->queue_percentage, a->queue_priority))
 		return -EINVAL;
-	if (a->ring_base_address >= USER_LIMIT)
+	if (a->ring_base_address >= sim_user_end())
 		return -EFAULT;
 	q->args.ring_base_address = a->ring_base_address;
 	q->args.ring_size = a->ring_size;

@@ -5,9 +5,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/page.h"
 #include "store_dir.h"
 
-#define KIB 1024
+/* A kibibyte where pages have 4 KiB, and more where they are larger: a file in memory takes whole pages on disk. */
+#define KIB ((size_t)page_bytes() / 4)
+
+/* So many of these, as a limit of the configuration. */
+static const char *text_of(size_t kib)
+{
+	static char texts[2][24];
+	static size_t next;
+	char *text = texts[next++ % 2];
+
+	snprintf(text, sizeof(texts[0]), "%zu", kib * KIB);
+	return text;
+}
 
 static void texts_become_limits(void)
 {
@@ -39,7 +52,7 @@ static void texts_become_limits(void)
 /* Bodies go before metadata, old ones first, and the newest of each key after all others. */
 static void newest_bodies_stay(void)
 {
-	static const struct store_limits_text limits = { .max_use = "400K", .keep_free = "0", .max_body = "200K" };
+	const struct store_limits_text limits = { .max_use = text_of(400), .keep_free = "0", .max_body = text_of(200) };
 	struct store_added rare, a[8];
 	auto_fixture f;
 
@@ -81,7 +94,7 @@ static void too_many_files_are_told(void)
 /* Who floods the store loses what he has, not what others have. */
 static void a_flood_hits_its_own_user(void)
 {
-	static const struct store_limits_text limits = { .max_use = "400K", .keep_free = "0", .max_body = "200K" };
+	const struct store_limits_text limits = { .max_use = text_of(400), .keep_free = "0", .max_body = text_of(200) };
 	struct store_added quiet, last = { 0 };
 	auto_fixture f;
 
@@ -99,7 +112,7 @@ static void a_flood_hits_its_own_user(void)
 
 static void pinned_records_stay(void)
 {
-	static const struct store_limits_text limits = { .max_use = "400K", .keep_free = "0", .max_body = "200K" };
+	const struct store_limits_text limits = { .max_use = text_of(400), .keep_free = "0", .max_body = text_of(200) };
 	static const struct store_limits_text nothing = { .max_use = "0", .keep_free = "0" };
 	auto_store_list struct store_list l = { 0 };
 	struct store_added pinned, second, last = { 0 };
@@ -182,10 +195,10 @@ static void long_bodies_are_refused(void)
 	auto_fixture f;
 
 	TEST_EQ_FATAL(fixture_open(&f, &limits), 0);
-	TEST_EQ(fixture_add(&f, "k", 201 * KIB, &added), 0);
+	TEST_EQ(fixture_add(&f, "k", 201 * 1024, &added), 0);
 	TEST_EQ(added.body_status, -EFBIG);
 	TEST_EQ(fixture_state(&f, added.id), HAS_RECORD);
-	TEST_EQ(fixture_add(&f, "k", 200 * KIB, &added), 0);
+	TEST_EQ(fixture_add(&f, "k", 200 * 1024, &added), 0);
 	TEST_EQ(added.body_status, 0);
 }
 
@@ -275,7 +288,7 @@ static void full_disk_makes_room_once(void)
 	auto_fixture f;
 
 	TEST_EQ_FATAL(fixture_open(&f, NULL), 0);
-	TEST_EQ(fixture_add(&f, "k", 900 * KIB, &old), 0);
+	TEST_EQ(fixture_add(&f, "k", 900 * 1024, &old), 0);
 	faults.n_calls = 0;
 	faults.fail_at = 2; /* open, then the first write */
 	faults.fail_errno = ENOSPC;
@@ -290,7 +303,7 @@ static void full_disk_makes_room_once(void)
 /* Many processes at a time: every record is there, no body is half, the limit holds. */
 static void writers_do_not_meet(void)
 {
-	static const struct store_limits_text limits = { .max_use = "2M", .keep_free = "0", .max_body = "64K" };
+	const struct store_limits_text limits = { .max_use = text_of(2048), .keep_free = "0", .max_body = text_of(64) };
 	pid_t children[WRITERS];
 	struct store_usage u;
 	auto_fixture f;
