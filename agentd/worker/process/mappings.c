@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,33 +12,73 @@
 /* A process has 65530 mappings at most, unless somebody has raised vm.max_map_count. */
 #define TEXT_MAX ((size_t)64 << 20)
 
-static void parse_line(char *line, mappings_fn fn, void *arg)
-{
-	struct mapping m;
-	char mode[5];
-	int path = 0;
+/* What is left of a line; at its end all that is read is empty. */
+struct cursor {
+	const char *at, *end;
+};
 
-	/* A line is BEGIN-END MODE OFFSET DEVICE INODE PATH: proc_pid_maps(5). */
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %*s %n", &m.begin, &m.end,
-		   mode, &m.offset, &path) != 4 || !path || m.begin >= m.end)
+/* A hexadecimal number of 16 digits at most, and the character behind it.  @return whether both are there. */
+static bool take_hex(struct cursor *c, char behind, uint64_t *ret)
+{
+	const char *begin = c->at;
+	uint64_t v = 0;
+
+	for (; c->at < c->end && c->at - begin <= 16; c->at++) {
+		const unsigned digit = (unsigned)*c->at - '0', letter = (unsigned)*c->at - 'a';
+
+		if (digit > 9 && letter > 5)
+			break;
+		v = v << 4 | (digit <= 9 ? digit : letter + 10);
+	}
+	*ret = v;
+	return c->at > begin && c->at - begin <= 16 && c->at < c->end && *c->at++ == behind;
+}
+
+static void skip_word(struct cursor *c)
+{
+	while (c->at < c->end && *c->at != ' ')
+		c->at++;
+	while (c->at < c->end && *c->at == ' ')
+		c->at++;
+}
+
+/*
+ * A line is BEGIN-END MODE OFFSET DEVICE INODE PATH: proc_pid_maps(5).  It ends with a NUL.
+ * By hand: sscanf() took a third of the time of a worker that reads stacks.
+ */
+static void parse_line(const char *line, const char *end, mappings_fn fn, void *arg)
+{
+	struct cursor c = { line, end };
+	struct mapping m;
+	const char *mode;
+
+	if (!take_hex(&c, '-', &m.begin) || !take_hex(&c, ' ', &m.end) || m.begin >= m.end || c.end - c.at < 5)
 		return;
+	mode = c.at;
+	c.at += 5;
+	if (mode[4] != ' ' || !take_hex(&c, ' ', &m.offset))
+		return;
+	skip_word(&c);
+	skip_word(&c);
 	m.readable = mode[0] == 'r';
 	m.writable = mode[1] == 'w';
-	m.path = line + path;
+	m.path = c.at;
 	fn(arg, &m);
 }
 
-void mappings_parse(char *text, mappings_fn fn, void *arg)
+void mappings_parse(char *text, size_t size, mappings_fn fn, void *arg)
 {
-	while (*text) {
-		char *end = text + strcspn(text, "\n");
-		bool last = !*end;
+	char *const end = text + size;
 
-		*end = '\0';
-		parse_line(text, fn, arg);
-		if (last)
-			break;
-		text = end + 1;
+	while (text < end) {
+		char *newline = memchr(text, '\n', (size_t)(end - text));
+
+		/* Without its end a line is not whole. */
+		if (!newline)
+			return;
+		*newline = '\0';
+		parse_line(text, newline, fn, arg);
+		text = newline + 1;
 	}
 }
 
@@ -66,8 +105,7 @@ int mappings_read(int fd, mappings_fn fn, void *arg)
 		out_bytes(&text, buf, (size_t)n);
 	if (n < 0)
 		return -errno;
-	out_char(&text, '\n');
-	if (!out_error(&text))
-		mappings_parse(text.data, fn, arg);
+	if (!out_error(&text) && text.size)
+		mappings_parse(text.data, text.size, fn, arg);
 	return out_error(&text);
 }

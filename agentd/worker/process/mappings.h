@@ -21,10 +21,10 @@ struct mapping {
 typedef void (*mappings_fn)(void *arg, const struct mapping *m);
 
 /**
- * Parse the text of a /proc/PID/maps file; lines of another form are skipped.
- * @param text  NUL-terminated; changed.
+ * Parse the text of a /proc/PID/maps file; lines of another form, or without an end, are skipped.
+ * @param text  Is changed: a NUL stands where lines end.
  */
-void mappings_parse(char *text, mappings_fn fn, void *arg);
+void mappings_parse(char *text, size_t size, mappings_fn fn, void *arg);
 /**
  * Open /proc/PID/maps.  The kernel judges the right to read when the file is opened.
  * @return a descriptor that the caller closes, or -errno.
