@@ -59,6 +59,14 @@ int device_queue_create(struct app *a, size_t gpu, uint32_t type, uint32_t *ret_
  * @return 0, -ENODEV, -ENOMEM, -ENOTTY of an older kernel, or what else the driver says.
  */
 int device_context_create(struct app *a, size_t gpu);
+/**
+ * Give all packets of a queue a completion signal with an event of its own.
+ * @param value  Of the signal; 0: the work is done.
+ * @return 0, -ENOENT (no such AQL queue), -ENOMEM, or what the driver says.
+ */
+int device_queue_signal(struct app *a, uint32_t id, int64_t value, uint32_t *ret_event);
+/** Exchange the completion signals of two queues.  @return 0, -ENOENT. */
+int device_queues_swap_signals(struct app *a, uint32_t one, uint32_t other);
 /** Destroy a queue.  @return 0, or what the driver says. */
 int device_queue_destroy(struct app *a, uint32_t id);
 /** Keep every queue supplied with packets. */
@@ -102,6 +110,8 @@ int object_address(const struct app *a, const char *text, uint64_t *ret);
 /* ---- threads.c ---- */
 /** Start the thread that waits for error and memory events, as the runtime's own thread does. */
 int threads_start_events(struct app *a);
+/** Start a thread that waits for an event, as a program does that waits for its work.  @return 0 or -errno. */
+int threads_start_waiter(struct app *a, uint32_t event);
 /** Start threads that wait; SIGUSR2 to one of them ends it. */
 int threads_start_sleepers(unsigned int n);
 /** Raise @p n real-time signals against this process, @p pause_us apart, in the background. */

@@ -25,6 +25,8 @@
 /* Bytes of a queue's ring, of an AQL packet in it, and of a huge page. */
 #define RING_SIZE    65536u
 #define PACKET_SIZE  64u
+/* The address of the completion signal within it. */
+#define PACKET_SIGNAL 56u
 #define HUGE_PAGE    (2u << 20)
 /* Least bytes of a kernel's arguments, and what is in them where a script does not say. */
 #define ARGUMENTS_SIZE 4096u
@@ -434,6 +436,52 @@ int device_queue_dispatch(struct app *a, uint32_t id, uint64_t descriptor, const
 		memcpy(packet + 32, &descriptor, sizeof(descriptor));
 		memcpy(packet + 40, &arguments, sizeof(arguments));
 	}
+	return 0;
+}
+
+/* The first members of amd_signal_t (amd_hsa_signal.h of ROCr), which is 64 bytes long and so aligned. */
+struct signal {
+	int64_t kind, value;
+	uint64_t mailbox;
+	uint32_t event;
+};
+
+static void set_signals(const struct simapp_queue *q, uint64_t signal)
+{
+	for (uint32_t i = 0; i < q->ring_size; i += PACKET_SIZE)
+		memcpy((uint8_t *)(uintptr_t)q->ring + i + PACKET_SIGNAL, &signal, sizeof(signal));
+}
+
+int device_queue_signal(struct app *a, uint32_t id, int64_t value, uint32_t *ret_event)
+{
+	struct simapp_queue *q = queue_find(a, id);
+	struct signal *s = q && q->queue_type == KFDABI_QUEUE_TYPE_COMPUTE_AQL ? pages(4096) : NULL;
+	int r;
+
+	if (!q || q->queue_type != KFDABI_QUEUE_TYPE_COMPUTE_AQL)
+		return -ENOENT;
+	if (!s)
+		return -ENOMEM;
+	r = event_create(a, KFDABI_EVENT_SIGNAL, true, ret_event);
+	/* The mailbox would be a slot of the driver's page of events. */
+	*s = (struct signal){ .kind = 1, .value = value, .mailbox = (uint64_t)(uintptr_t)s + 128, .event = *ret_event };
+	if (!r)
+		set_signals(q, (uint64_t)(uintptr_t)s);
+	return r;
+}
+
+int device_queues_swap_signals(struct app *a, uint32_t one, uint32_t other)
+{
+	const struct simapp_queue *q[] = { queue_find(a, one), queue_find(a, other) };
+	uint64_t signals[2];
+
+	for (int i = 0; i < 2; i++) {
+		if (!q[i] || q[i]->queue_type != KFDABI_QUEUE_TYPE_COMPUTE_AQL)
+			return -ENOENT;
+		memcpy(&signals[i], (const uint8_t *)(uintptr_t)q[i]->ring + PACKET_SIGNAL, sizeof(signals[i]));
+	}
+	set_signals(q[0], signals[1]);
+	set_signals(q[1], signals[0]);
 	return 0;
 }
 

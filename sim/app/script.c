@@ -294,6 +294,28 @@ static int cmd_control(struct app *a, const struct words *w)
 	return out_error(&line) ? -E2BIG : device_control(a, line.data);
 }
 
+/* A thread waits for the work of a queue. */
+static int cmd_wait(struct app *a, const struct words *w)
+{
+	uint64_t id, value;
+	uint32_t event = 0;
+	int r;
+
+	if (w->n < 2 || words_number(w, 1, 0, UINT32_MAX, &id) || words_number(w, 2, 1, INT32_MAX, &value))
+		return -EINVAL;
+	r = device_queue_signal(a, (uint32_t)id, (int64_t)value, &event);
+	return r ? r : threads_start_waiter(a, event);
+}
+
+static int cmd_swap(struct app *a, const struct words *w)
+{
+	uint64_t one, other;
+
+	if (w->n != 3 || words_number(w, 1, 0, UINT32_MAX, &one) || words_number(w, 2, 0, UINT32_MAX, &other))
+		return -EINVAL;
+	return device_queues_swap_signals(a, (uint32_t)one, (uint32_t)other);
+}
+
 static int cmd_list(struct app *a, const struct words *w)
 {
 	return w->n == 2 ? device_list_state(a, w->w[1]) : -EINVAL;
@@ -342,6 +364,8 @@ static const struct {
 	{ "runtime", cmd_runtime, "on|ttmp|off|skip" },
 	{ "wait-line", cmd_wait_line, "ready, then wait for a line on stdin" },
 	{ "sleepers", cmd_sleepers, "N: threads that wait, each until it gets SIGUSR2" },
+	{ "wait", cmd_wait, "QUEUE [VALUE]: a thread that waits for the work of a queue, whose signal has that value (1; 0: done)" },
+	{ "swap", cmd_swap, "QUEUE QUEUE: exchange the signals that packets of the two queues complete" },
 	{ "fault", cmd_fault, "[QUEUE [CODES]]: wave exception (default queue 0, code 5)" },
 	{ "memfault", cmd_memfault, "[GPU [ADDRESS]]: memory violation" },
 	{ "waves", cmd_waves, "QUEUE KIND N [PC|SYMBOL[+OFFSET]] [KEY=VALUE...] [and KIND N ...]: what is in the queue when suspended" },

@@ -73,6 +73,46 @@ int threads_start_events(struct app *a)
 	return process_start_thread(events_run, a, false);
 }
 
+/* ---- threads that wait for work ---- */
+
+/* Who waits, and for what. */
+struct waiter {
+	const struct app *a;
+	uint32_t event;
+};
+
+static void *wait_run(void *arg)
+{
+	const struct waiter w = *(struct waiter *)arg;
+	struct kfdabi_event_data e;
+
+	free(arg);
+	for (;;) {
+		struct kfdabi_wait_events_args args = {
+			.events_ptr = (uint64_t)(uintptr_t)&e, .num_events = 1, .timeout_ms = UINT32_MAX,
+		};
+
+		memset(&e, 0, sizeof(e));
+		e.event_id = w.event;
+		if (ioctl(w.a->kfd, (unsigned long)KFDABI_IOC_WAIT_EVENTS, &args) == 0 || errno != EINTR)
+			return NULL; /* The work is done, or the device is gone. */
+	}
+}
+
+int threads_start_waiter(struct app *a, uint32_t event)
+{
+	struct waiter *w = malloc(sizeof(*w));
+	int r;
+
+	if (!w)
+		return -ENOMEM;
+	*w = (struct waiter){ a, event };
+	r = process_start_thread(wait_run, w, false);
+	if (r < 0)
+		free(w);
+	return r;
+}
+
 /* ---- sleepers ---- */
 
 /* Wait for SIGUSR2, which is blocked. */
