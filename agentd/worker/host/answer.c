@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "agentd/worker/host/answer.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agentd/worker/host/join.h"
+#include "agentd/worker/host/role.h"
 #include "agentd/worker/host/system_call.h"
 #include "base/cleanup.h"
 #include "symbols/demangle.h"
@@ -17,6 +19,7 @@ _Static_assert((int)HOSTSTACK_NOT_SCHEDULED == (int)RPC_STACK_PROOF_NOT_SCHEDULE
 
 #define TIDS_MAX  64
 #define NAMES_MAX 16
+#define EVENTS_MAX 64
 /* A name of C++ can be endless. */
 #define NAME_BYTES 512
 
@@ -25,6 +28,8 @@ struct item {
 	const struct task *task;
 	const struct reading_row *row;
 	enum rpc_thread_state state;
+	bool has_role;
+	enum rpc_thread_role role;
 	const char *call;
 };
 
@@ -74,6 +79,30 @@ static int compare_native(const struct native_stack *a, const struct native_stac
 	return order ? order : compare_number(a->end, b->end);
 }
 
+/* Events are each thread's own; the packet is what counts. */
+static int compare_wait(const struct reading_wait *a, const struct reading_wait *b)
+{
+	int order = compare_number(a->has_queue, b->has_queue);
+
+	if (order == 0)
+		order = compare_number(a->asked.all, b->asked.all);
+	if (order || !a->has_queue)
+		return order;
+	order = compare_number(a->packet.gpu_id, b->packet.gpu_id);
+	if (order == 0)
+		order = compare_number(a->packet.queue_id, b->packet.queue_id);
+	if (order == 0)
+		order = compare_number(a->packet.dispatch, b->packet.dispatch);
+	return order ? order : compare_number(a->is_over, b->is_over);
+}
+
+static int compare_role(const struct item *a, const struct item *b)
+{
+	int order = compare_number(a->has_role, b->has_role);
+
+	return order ? order : compare_number(a->role, b->role);
+}
+
 static int compare_key(const struct item *a, const struct item *b)
 {
 	int order = compare_frames(a->row, b->row);
@@ -84,6 +113,10 @@ static int compare_key(const struct item *a, const struct item *b)
 		order = compare_number(a->state, b->state);
 	if (order == 0)
 		order = compare_text(a->call, b->call);
+	if (order == 0)
+		order = compare_role(a, b);
+	if (order == 0)
+		order = compare_wait(&a->row->wait, &b->row->wait);
 	if (order == 0)
 		order = compare_number(a->row->proof, b->row->proof);
 	if (order == 0)
@@ -196,6 +229,48 @@ static void fill_native(struct rpc_arena *a, const struct reading_row *row, stru
 	}
 }
 
+static void add_event(struct rpc_thread_wait *w, uint32_t event)
+{
+	for (size_t i = 0; i < w->n_events; i++)
+		if (w->events[i] == event)
+			return;
+	if (w->n_events < EVENTS_MAX)
+		w->events[w->n_events++] = event;
+}
+
+static void fill_wait(struct rpc_arena *a, const struct item *items, size_t n, struct rpc_thread_group *g)
+{
+	const struct reading_wait *w = &items->row->wait;
+
+	if (!w->asked.asked)
+		return;
+	g->has_waits_for = true;
+	g->waits_for = (struct rpc_thread_wait){
+		.all = w->asked.all, .events = rpc_arena_array(a, EVENTS_MAX, sizeof(uint32_t)),
+	};
+	for (size_t i = 0; g->waits_for.events && i < n; i++)
+		for (uint32_t k = 0; k < items[i].row->wait.asked.n; k++)
+			add_event(&g->waits_for, items[i].row->wait.asked.events[k]);
+	if (!w->has_queue)
+		return;
+	g->waits_for.has_queue_id = g->waits_for.has_gpu_id = g->waits_for.has_dispatch = true;
+	g->waits_for.queue_id = w->packet.queue_id;
+	g->waits_for.gpu_id = w->packet.gpu_id;
+	g->waits_for.dispatch = w->packet.dispatch;
+	g->waits_for.by = "event_id";
+	g->waits_for.has_done = g->waits_for.done = w->is_over;
+}
+
+/* Of threads whose number is not known there is no sum. */
+static void fill_switches(const struct item *items, size_t n, struct rpc_thread_group *g)
+{
+	g->has_switches = true;
+	for (size_t i = 0; i < n; i++) {
+		g->has_switches &= items[i].task->switches > 0;
+		g->switches += items[i].task->switches;
+	}
+}
+
 /* The threads from the first item on that do the same.  @return how many. */
 static size_t fill_group(struct rpc_arena *a, const struct item *items, size_t n, struct rpc_thread_group *g)
 {
@@ -207,6 +282,10 @@ static size_t fill_group(struct rpc_arena *a, const struct item *items, size_t n
 	g->state = items->state;
 	g->waits_in = items->call;
 	g->representative = (struct rpc_thread_name){ items->task->tid, items->task->name };
+	g->has_role = items->has_role;
+	g->role = items->role;
+	fill_wait(a, items, size, g);
+	fill_switches(items, size, g);
 	fill_frames(a, items->row, g);
 	fill_native(a, items->row, g);
 	g->names = rpc_arena_array(a, NAMES_MAX, sizeof(*g->names));
@@ -234,6 +313,8 @@ static void fill_groups(struct rpc_arena *a, struct reading *r, pid_t pid, struc
 		items[i] = (struct item){ .task = t, .row = &r->rows[i], .state = state_of(t) };
 		if (items[i].state == RPC_THREAD_STATE_BLOCKED)
 			items[i].call = system_call_name(a, pid, t);
+		if (items[i].state != RPC_THREAD_STATE_ENDED)
+			items[i].has_role = role_find(t, items[i].row, &items[i].role);
 		ret->running += items[i].state == RPC_THREAD_STATE_RUNNING;
 	}
 	qsort(items, n, sizeof(*items), by_key);
@@ -268,7 +349,10 @@ static void fill_pythons(struct rpc_arena *a, const struct reading *r, struct rp
 	}
 }
 
-/* Which native frames are missing, and why. */
+/*
+ * Which native frames are missing, and why.  Of a thread that runs there are none: its registers are in the
+ * processor, and nobody could have them without a stop.  Its group says so.
+ */
 static const struct {
 	const char *which, *why;
 } native_missing[] = {
@@ -277,7 +361,6 @@ static const struct {
 	[RPC_NATIVE_END_TABLE] = { "outer ones", "the code has no unwind table that makes sense" },
 	[RPC_NATIVE_END_MEMORY] = { "outer ones", "the stack cannot be read, or makes no sense" },
 	[RPC_NATIVE_END_DEPTH] = { "outer ones", "there are too many" },
-	[RPC_NATIVE_END_RUNNING] = { "all", "a thread that runs has no registers to read" },
 	[RPC_NATIVE_END_UNPROVEN] = { "all", "it ran each time while it was read" },
 	[RPC_NATIVE_END_REFUSED] = { "all", "the kernel does not tell its registers" },
 	[RPC_NATIVE_END_NOT_READ] = { "all", "no time or memory was left" },
@@ -324,12 +407,109 @@ static void fill_missing(struct rpc_arena *a, const struct reading *r, struct rp
 	ret->complete = !ret->n_missing;
 }
 
+/* ------------------------------------------------------------------ findings ----------------- */
+
+static void fill_rank(struct rpc_arena *a, const struct rank *r, struct rpc_host_stacks_result *ret)
+{
+	if (!r->from)
+		return;
+	ret->has_rank = true;
+	ret->rank = (struct rpc_process_rank){
+		.rank = r->rank, .from = r->from, .has_local_rank = r->has_local, .local_rank = r->local_rank,
+		.has_world_size = r->has_world, .world_size = r->world_size,
+		.job = r->job[0] ? rpc_arena_strdup(a, r->job) : NULL,
+	};
+}
+
+static void fill_children(struct rpc_arena *a, const struct reading *r, struct rpc_host_stacks_result *ret)
+{
+	ret->children = rpc_arena_array(a, r->n_children, sizeof(*ret->children));
+	for (size_t i = 0; ret->children && i < r->n_children; i++)
+		ret->children[ret->n_children++] = r->children[i];
+	ret->has_children = r->children != NULL;
+}
+
+static uint32_t count_role(const struct rpc_host_stacks_result *ret, enum rpc_thread_role role)
+{
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < ret->n_groups; i++)
+		n += ret->groups[i].has_role && ret->groups[i].role == role ? ret->groups[i].threads : 0;
+	return n;
+}
+
+/* The innermost function of a thread that has a name. */
+static const char *innermost(struct rpc_arena *a, const struct reading_row *row)
+{
+	for (size_t i = 0; i < row->native.n; i++)
+		if (row->native.places[i].function && !row->native.places[i].is_guessed)
+			return readable(a, row->native.places[i].function);
+	return NULL;
+}
+
+/*
+ * A thread that holds the lock and has not run since it was seen to hold it, in code that waits, stops all that want
+ * the lock.
+ */
+static void find_stuck_lock(struct rpc_arena *a, const struct reading *r, pid_t pid, struct rpc_host_stacks_result *ret)
+{
+	const uint32_t waiting = count_role(ret, RPC_THREAD_ROLE_LOCK_WAIT);
+
+	for (size_t i = 0; waiting && i < r->tasks->n; i++) {
+		const struct reading_row *row = &r->rows[i];
+		const struct task *t = &r->tasks->list[i];
+		const char *call, *function;
+
+		if (!row->holds_lock || !row->switches || row->switches != row->native.switches || !row->native.n ||
+		    row->native.end == RPC_NATIVE_END_UNPROVEN)
+			continue;
+		call = system_call_name(a, pid, t);
+		function = innermost(a, row);
+		ret->findings[ret->n_findings++] = rpc_arena_printf(
+			a, "thread %u (%s) holds the lock of Python and waits in %s%s%s; %u %s for the lock", t->tid, t->name,
+			call ? call : "the kernel", function ? ", function " : "", function ? function : "", waiting,
+			waiting == 1 ? "thread waits" : "threads wait");
+		return;
+	}
+}
+
+static void find_forgotten_waits(struct rpc_arena *a, const struct reading *r, struct rpc_host_stacks_result *ret)
+{
+	uint32_t n = 0;
+	size_t first = 0;
+
+	for (size_t i = r->tasks->n; i-- > 0;)
+		if (r->rows[i].wait.is_over) {
+			first = i;
+			n++;
+		}
+	if (!n)
+		return;
+	ret->findings[ret->n_findings++] = rpc_arena_printf(
+		a, "%u %s not woken although the work is done: the first is thread %u, dispatch %" PRIu64 " of queue %u", n,
+		n == 1 ? "thread was" : "threads were", r->tasks->list[first].tid, r->rows[first].wait.packet.dispatch,
+		r->rows[first].wait.packet.queue_id);
+}
+
+static void fill_findings(struct rpc_arena *a, const struct reading *r, pid_t pid, struct rpc_host_stacks_result *ret)
+{
+	ret->findings = rpc_arena_array(a, 2, sizeof(*ret->findings));
+	if (!ret->findings)
+		return;
+	find_stuck_lock(a, r, pid, ret);
+	find_forgotten_waits(a, r, ret);
+	ret->has_findings = ret->n_findings > 0;
+}
+
 void answer_fill(struct rpc_arena *a, struct reading *r, pid_t pid, struct rpc_host_stacks_result *ret)
 {
 	pthread_mutex_lock(&r->mutex);
 	ret->threads = (uint32_t)r->tasks->n;
 	fill_pythons(a, r, ret);
 	fill_groups(a, r, pid, ret);
+	fill_rank(a, &r->rank, ret);
+	fill_children(a, r, ret);
+	fill_findings(a, r, pid, ret);
 	fill_missing(a, r, ret);
 	pthread_mutex_unlock(&r->mutex);
 }

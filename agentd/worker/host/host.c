@@ -25,7 +25,7 @@ struct host_worker {
 	struct access_target facts;
 	struct memory memory;
 	struct tasks tasks;
-	int maps_fd;
+	int maps_fd, environment_fd;
 	int error; /* Why the target could not be opened; the call is answered with it. */
 	struct agent_err err;
 	struct reading *reading; /* Names in the answer are its own; NULL: nothing was read. */
@@ -62,6 +62,7 @@ static int open_files(struct host_worker *h, struct agent_err *err)
 	if (r == 0) {
 		h->maps_fd = mappings_open(pid);
 		r = h->maps_fd < 0 ? h->maps_fd : 0;
+		h->environment_fd = rank_open(pid);
 	}
 	if (r == 0)
 		return 0;
@@ -112,11 +113,11 @@ static int over(const struct host_worker *h, struct agent_err *err)
 }
 
 /* @return 0: it was read, as far as that is possible. */
-static int read_target(struct host_worker *h, struct agent_err *err)
+static int read_target(struct host_worker *h, const struct reading_from *from, struct agent_err *err)
 {
 	struct reading *r = calloc(1, sizeof(*r));
 
-	if (!r || reading_init(r, &h->memory, h->maps_fd, &h->tasks) < 0) {
+	if (!r || reading_init(r, from) < 0) {
 		free(r);
 		return agent_err_no_memory(err, NULL);
 	}
@@ -126,12 +127,32 @@ static int read_target(struct host_worker *h, struct agent_err *err)
 	return !h->hangs && r->error ? over(h, err) : 0;
 }
 
+static int fill_from(struct host_worker *h, struct rpc_arena *a, const struct rpc_host_stacks_params *p,
+		     struct reading_from *ret)
+{
+	struct event_queue *queues = rpc_arena_array(a, p->n_queues, sizeof(*queues));
+
+	*ret = (struct reading_from){ .memory = &h->memory, .maps_fd = h->maps_fd, .environment_fd = h->environment_fd,
+				      .tasks = &h->tasks, .queues = queues,
+				      .children = p->has_children && p->children };
+	if (!queues)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->n_queues; i++) {
+		const struct rpc_queue_place *q = &p->queues[i];
+
+		queues[ret->n_queues++] = (struct event_queue){ q->queue_id, q->gpu_id, q->ring_base, q->ring_bytes,
+								q->read_pointer, q->write_pointer };
+	}
+	return 0;
+}
+
 static int do_stacks(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 		     const struct rpc_host_stacks_params *params, struct rpc_host_stacks_result *ret,
 		     struct agent_err *err)
 {
 	struct host_worker *h = ctx;
 	const uint64_t begin = clock_now_ns();
+	struct reading_from from;
 	int r;
 
 	if (h->error < 0) {
@@ -142,7 +163,9 @@ static int do_stacks(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	if (params->pid != (uint32_t)h->o->pid || h->reading)
 		return gone(h, err);
 	ret->time_us = clock_wall_us();
-	r = read_target(h, err);
+	if (fill_from(h, arena, params, &from) < 0)
+		return agent_err_no_memory(err, NULL);
+	r = read_target(h, &from, err);
 	if (r < 0)
 		return r;
 	ret->pid = params->pid;
@@ -241,11 +264,14 @@ static void cleanup(struct host_worker *h)
 	memory_close(&h->memory);
 	if (h->maps_fd >= 0)
 		close(h->maps_fd);
+	if (h->environment_fd >= 0)
+		close(h->environment_fd);
 }
 
 int host_run(const struct worker_options *o)
 {
-	struct host_worker h = { .o = o, .memory = MEMORY_NULL, .tasks = { .fd = -1 }, .maps_fd = -1 };
+	struct host_worker h = { .o = o, .memory = MEMORY_NULL, .tasks = { .fd = -1 }, .maps_fd = -1,
+				 .environment_fd = -1 };
 	struct ipc_link link;
 	sigset_t none;
 	int r, status = 1;

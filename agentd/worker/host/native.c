@@ -86,7 +86,8 @@ int native_reader_read(struct native_reader *r, const struct tasks *tasks, const
 	int e;
 
 	*ret = (struct native_stack){ .switches = task->switches };
-	ret->end = task->is_refused ? RPC_NATIVE_END_REFUSED : RPC_NATIVE_END_RUNNING;
+	/* Whether it runs everybody may know. */
+	ret->end = task->is_refused && task->state != 'R' ? RPC_NATIVE_END_REFUSED : RPC_NATIVE_END_RUNNING;
 	if (!task->is_off || !task->has_registers)
 		return task->is_refused;
 	native_registers_set(&registers, NATIVE_RSP, task->stack_pointer);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "agentd/worker/host/system_call.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 
@@ -19,6 +20,8 @@
 #define LIST_TRIES     3
 /* Looks at a thread that runs now and then, a millisecond apart. */
 #define NATIVE_TRIES   3
+/* A thread that is woken runs long before, unless the machine is very busy. */
+#define WAKE_NS	       20000000
 
 static void note(struct reading *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -296,6 +299,137 @@ static int read_natives(struct reading *r)
 	return e;
 }
 
+/* ------------------------------------------------------------------ waits for GPUs ----------- */
+
+/* The thread has not run since it was looked at: what is known of it holds. */
+static void publish_wait(struct reading *r, const struct task *task, const struct reading_wait *w)
+{
+	if (!task_has_rested(r->tasks, task))
+		return;
+	pthread_mutex_lock(&r->mutex);
+	r->rows[task - r->tasks->list].wait = *w;
+	pthread_mutex_unlock(&r->mutex);
+}
+
+/* @return how many threads wait for a packet, -errno: nothing more can be read. */
+static int read_waits(struct reading *r)
+{
+	int waiting = 0, e = 0;
+
+	for (size_t i = 0; i < r->tasks->n && !hoststack_is_over(e); i++) {
+		struct task *task = &r->tasks->list[i];
+		struct reading_wait w = { 0 };
+
+		if (!system_call_waits_for_events(task))
+			continue;
+		rests(r, task->ns_tid);
+		if (!system_call_waits_for_events(task))
+			continue;
+		e = event_wait_read(&r->memory, task->third_argument, &w.asked);
+		if (e < 0)
+			continue;
+		publish_wait(r, task, &w);
+		waiting += !event_wait_is_service(&w.asked);
+	}
+	return hoststack_is_over(e) ? e : waiting;
+}
+
+/* @return 0, -errno: nothing more can be read. */
+static int read_packets(struct reading *r, struct event_packets *ret)
+{
+	for (size_t i = 0; i < r->from.n_queues; i++) {
+		const struct event_queue *q = &r->from.queues[i];
+		int e = event_packets_read(&r->memory, q, ret);
+
+		if (hoststack_is_over(e))
+			return e;
+		if (e < 0)
+			note(r, "queue %u of GPU %u: its packets %s", q->queue_id, q->gpu_id,
+			     e == -EINVAL ? "make no sense" : "cannot be read");
+	}
+	if (ret->is_cut)
+		note(r, "queues: more than %u packets of one of them", EVENT_PACKETS_MAX);
+	return 0;
+}
+
+/* Which packet does each of them wait for?  @return how many of these are done. */
+static size_t match_waits(struct reading *r, const struct event_packets *packets)
+{
+	size_t done = 0;
+
+	for (size_t i = 0; i < r->tasks->n; i++) {
+		struct reading_wait w = r->rows[i].wait;
+		const struct event_packet *p = event_packets_find(packets, &w.asked);
+
+		if (!p || event_wait_is_service(&w.asked))
+			continue;
+		w.has_queue = true;
+		w.packet = *p;
+		publish_wait(r, &r->tasks->list[i], &w);
+		done += r->rows[i].wait.has_queue && p->value <= 0;
+	}
+	return done;
+}
+
+/* A thread that is about to be woken is not one that was forgotten. */
+static void find_forgotten(struct reading *r)
+{
+	const struct timespec nap = { .tv_nsec = WAKE_NS };
+
+	nanosleep(&nap, NULL);
+	for (size_t i = 0; i < r->tasks->n; i++) {
+		struct reading_wait w = r->rows[i].wait;
+
+		w.is_over = true;
+		if (w.has_queue && w.packet.value <= 0)
+			publish_wait(r, &r->tasks->list[i], &w);
+	}
+}
+
+static int read_gpu_waits(struct reading *r)
+{
+	struct event_packets packets = { 0 };
+	int e = read_waits(r);
+
+	if (e > 0) {
+		e = read_packets(r, &packets);
+		if (match_waits(r, &packets))
+			find_forgotten(r);
+	}
+	event_packets_deinit(&packets);
+	return e < 0 ? e : 0;
+}
+
+/* ------------------------------------------------------------------ the process -------------- */
+
+static void read_children(struct reading *r)
+{
+	uint32_t *list = calloc(READING_CHILDREN_MAX, sizeof(*list));
+	ssize_t n = list ? tasks_children(r->tasks, list, READING_CHILDREN_MAX) : 0;
+
+	if (n > READING_CHILDREN_MAX)
+		note(r, "children: %zd of %zd", n - READING_CHILDREN_MAX, n);
+	if (n < 0)
+		note(r, "children: this kernel does not list them");
+	pthread_mutex_lock(&r->mutex);
+	r->children = list;
+	r->n_children = n < 0 ? 0 : n < READING_CHILDREN_MAX ? (size_t)n : READING_CHILDREN_MAX;
+	pthread_mutex_unlock(&r->mutex);
+}
+
+static void read_process(struct reading *r)
+{
+	struct rank rank;
+
+	if (r->from.children)
+		read_children(r);
+	if (r->from.environment_fd < 0 || rank_read(r->from.environment_fd, &rank) < 0)
+		return;
+	pthread_mutex_lock(&r->mutex);
+	r->rank = rank;
+	pthread_mutex_unlock(&r->mutex);
+}
+
 static void *run(void *ctx)
 {
 	struct reading *r = ctx;
@@ -304,6 +438,8 @@ static void *run(void *ctx)
 
 	if (e == 0)
 		e = read_natives(r);
+	if (e == 0)
+		e = read_gpu_waits(r);
 	if (e == -EDQUOT)
 		note(r, "threads: those not read yet when %u MiB of the process had been read",
 		     (unsigned)(READ_BYTES_MAX >> 20));
@@ -311,6 +447,8 @@ static void *run(void *ctx)
 		note(r, "threads: those not read yet after %u ms", READ_MS);
 	else if (e < 0 && e != -ESRCH)
 		note(r, "threads: their stacks: %s", strerror(-e));
+	/* The last, because the program may have put its environment where a read never ends. */
+	read_process(r);
 	/* The address space that was opened is gone after an exec. */
 	if (memory_read(r->guard.memory, 0, &byte, 1) == -ESRCH)
 		e = -ESRCH;
@@ -324,19 +462,20 @@ static void *run(void *ctx)
 
 /* ------------------------------------------------------------------ life --------------------- */
 
-int reading_init(struct reading *r, const struct memory *memory, int maps_fd, struct tasks *tasks)
+int reading_init(struct reading *r, const struct reading_from *from)
 {
 	pthread_condattr_t attributes;
 
 	memset(r, 0, sizeof(*r));
-	r->tasks = tasks;
-	r->guard = (struct memory_guard){ .memory = memory, .maps_fd = maps_fd };
+	r->from = *from;
+	r->tasks = from->tasks;
+	r->guard = (struct memory_guard){ .memory = from->memory, .maps_fd = from->maps_fd };
 	r->memory = (struct hoststack_memory){ .read = memory_guard_read, .ctx = &r->guard,
 					       .bytes_left = READ_BYTES_MAX };
-	r->rows = calloc(tasks->n + 1, sizeof(*r->rows));
+	r->rows = calloc(r->tasks->n + 1, sizeof(*r->rows));
 	if (!r->rows)
 		return -ENOMEM;
-	for (size_t i = 0; i < tasks->n; i++)
+	for (size_t i = 0; i < r->tasks->n; i++)
 		r->rows[i].native.end = RPC_NATIVE_END_NOT_READ;
 	pthread_mutex_init(&r->mutex, NULL);
 	pthread_condattr_init(&attributes);
@@ -382,6 +521,7 @@ void reading_deinit(struct reading *r)
 	}
 	native_reader_deinit(&r->native);
 	free(r->rows);
+	free(r->children);
 	memory_guard_deinit(&r->guard);
 	pthread_cond_destroy(&r->changed);
 	pthread_mutex_destroy(&r->mutex);

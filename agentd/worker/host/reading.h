@@ -13,18 +13,29 @@
 
 #include <pthread.h>
 
+#include "agentd/worker/host/event_wait.h"
 #include "agentd/worker/host/memory_guard.h"
 #include "agentd/worker/host/native.h"
 #include "agentd/worker/host/task.h"
+#include "agentd/worker/process/rank.h"
 #include "hoststack/stack.h"
 
 #define READING_PYTHONS_MAX 8
 #define READING_NOTES_MAX   16
+#define READING_CHILDREN_MAX 256
 
 /** One frame with its interpreter. */
 struct reading_frame {
 	struct hoststack_place place;
 	uint32_t interpreter;
+};
+
+/** What a thread waits for on a GPU. */
+struct reading_wait {
+	struct event_wait asked; /**< Of none: it waits for something else. */
+	bool has_queue;		 /**< This packet is what it waits for: */
+	struct event_packet packet;
+	bool is_over; /**< The packet's signal says that the work is done, but the thread was not woken. */
 };
 
 /** What was read of one thread; it does not change once it is published. */
@@ -37,7 +48,9 @@ struct reading_row {
 	size_t n;
 	uint32_t elided, elided_after;
 	uint64_t switches; /**< How often it had been on a processor when it was read; 0: not proven. */
-	struct native_stack native; /**< Published on its own, later. */
+	/* Published on their own, later. */
+	struct native_stack native;
+	struct reading_wait wait;
 };
 
 /** One interpreter. */
@@ -49,7 +62,18 @@ struct reading_python {
 	const char *why; /**< Static; NULL: its frames were read. */
 };
 
+/** What is read, and what else the caller knows; all of it is borrowed. */
+struct reading_from {
+	const struct memory *memory;
+	int maps_fd, environment_fd; /**< The second may be -1. */
+	struct tasks *tasks;
+	const struct event_queue *queues; /**< Of the process; may be none. */
+	size_t n_queues;
+	bool children; /**< List child processes, too. */
+};
+
 struct reading {
+	struct reading_from from;
 	struct tasks *tasks;
 	struct memory_guard guard;
 	struct hoststack_memory memory;
@@ -62,6 +86,9 @@ struct reading {
 	size_t n_pythons;
 	char notes[READING_NOTES_MAX][160]; /**< What is missing. */
 	size_t n_notes;
+	struct rank rank;
+	uint32_t *children; /**< malloc'ed; NULL: they were not asked for, or the kernel does not tell. */
+	size_t n_children;
 	int error; /**< 0; -ESRCH: the process is gone, or is another program by now. */
 	/* Of the thread. */
 	struct hoststack_reader readers[READING_PYTHONS_MAX];
@@ -69,8 +96,8 @@ struct reading {
 	struct native_reader native;
 };
 
-/** @param memory, maps_fd, tasks  Borrowed.  @return 0 or -errno. */
-int reading_init(struct reading *r, const struct memory *memory, int maps_fd, struct tasks *tasks);
+/** @return 0 or -errno. */
+int reading_init(struct reading *r, const struct reading_from *from);
 /**
  * Read.  @return true: the thread has ended; false: it is late, and hangs.  All that is published may be used, and
  *         this process must end without reading_deinit().

@@ -6,13 +6,20 @@
 #include <seccomp.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "agentd/worker/host/event_wait.h"
 #include "base/cleanup.h"
 #include "base/str.h"
 
 /* A program of 32 bits has its stack below this, and other numbers. */
 #define STACK_32 (UINT64_C(1) << 32)
+
+static bool is_32(const struct task *task)
+{
+	return task->stack_pointer && task->stack_pointer < STACK_32;
+}
 
 static bool find_device(pid_t pid, uint64_t fd, char *ret, size_t size)
 {
@@ -30,16 +37,21 @@ static bool find_device(pid_t pid, uint64_t fd, char *ret, size_t size)
 
 const char *system_call_name(struct rpc_arena *a, pid_t pid, const struct task *task)
 {
-	const bool is_32 = task->stack_pointer && task->stack_pointer < STACK_32;
 	auto_free char *name = NULL;
 	char device[256];
 
 	if (!task->has_call || !task->is_off || task->call > INT_MAX)
 		return NULL;
-	name = seccomp_syscall_resolve_num_arch(is_32 ? SCMP_ARCH_X86 : SCMP_ARCH_NATIVE, (int)task->call);
+	name = seccomp_syscall_resolve_num_arch(is_32(task) ? SCMP_ARCH_X86 : SCMP_ARCH_NATIVE, (int)task->call);
 	if (!name)
 		return rpc_arena_printf(a, "system call %" PRId64, task->call);
 	if (!strcmp(name, "ioctl") && find_device(pid, task->first_argument, device, sizeof(device)))
 		return rpc_arena_printf(a, "ioctl on %s", device);
 	return rpc_arena_strdup(a, name);
+}
+
+bool system_call_waits_for_events(const struct task *task)
+{
+	return task->has_call && task->is_off && !is_32(task) && task->call == SYS_ioctl &&
+	       event_wait_is_request(task->second_argument);
 }

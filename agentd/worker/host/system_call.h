@@ -12,5 +12,7 @@
  * @return a name in the arena; NULL: it is not known.
  */
 const char *system_call_name(struct rpc_arena *a, pid_t pid, const struct task *task);
+/** Is the thread blocked in the request of AMD's driver that waits for events? */
+bool system_call_waits_for_events(const struct task *task);
 
 #endif /* WORKER_HOST_SYSTEM_CALL_H */

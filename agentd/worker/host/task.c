@@ -77,9 +77,10 @@ static bool read_call(const struct tasks *t, struct task *task)
 	if (read_file(t, task->tid, "syscall", text, sizeof(text)) <= 0)
 		return false;
 	task->is_off = !str_starts_with(text, "running");
-	n = sscanf(text, "%" SCNd64 " %" SCNx64 " %" SCNx64 " %*s %*s %*s %*s %" SCNx64 " %" SCNx64, &task->call,
-		   &task->first_argument, &task->second_argument, &task->stack_pointer, &task->instruction);
-	task->has_call = n == 5 && task->call >= 0;
+	n = sscanf(text, "%" SCNd64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %*s %*s %*s %" SCNx64 " %" SCNx64, &task->call,
+		   &task->first_argument, &task->second_argument, &task->third_argument, &task->stack_pointer,
+		   &task->instruction);
+	task->has_call = n == 6 && task->call >= 0;
 	/* Not in a call, but for instance in a page fault: -1 SP PC. */
 	task->has_registers = task->has_call || (n >= 1 && task->call == -1 &&
 						 sscanf(text, "%*d %" SCNx64 " %" SCNx64, &task->stack_pointer,
@@ -200,4 +201,32 @@ struct task *tasks_find(const struct tasks *t, uint64_t ns_tid)
 		if (t->list[i].ns_tid == ns_tid)
 			return &t->list[i];
 	return NULL;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+ssize_t tasks_children(const struct tasks *t, uint32_t *ret, size_t max)
+{
+	char text[16384];
+	size_t n = 0, listed = 0;
+	bool is_told = false;
+
+	for (size_t i = 0; i < t->n; i++) {
+		char *at = text, *end;
+
+		if (read_file(t, t->list[i].tid, "children", text, sizeof(text)) < 0)
+			continue;
+		is_told = true;
+		for (unsigned long pid; (pid = strtoul(at, &end, 10)) && end != at; at = end, n++)
+			if (n < max)
+				ret[listed++] = (uint32_t)pid;
+	}
+	if (listed)
+		qsort(ret, listed, sizeof(*ret), by_number);
+	return is_told ? (ssize_t)n : -ENOENT;
 }

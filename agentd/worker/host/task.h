@@ -22,7 +22,7 @@ struct task {
 	bool is_refused;   /**< The kernel would not tell more than whether it waits, and that not of all. */
 	bool has_call;	   /**< It was in a system call, and which one is known: */
 	int64_t call;
-	uint64_t first_argument, second_argument;
+	uint64_t first_argument, second_argument, third_argument;
 	bool has_registers; /**< These two are known: */
 	uint64_t stack_pointer, instruction;
 };
@@ -45,6 +45,12 @@ int tasks_list(struct tasks *t, bool is_nested);
 void tasks_close(struct tasks *t);
 /** Read names and states, which the process itself chooses: not with rights that it has not. */
 void tasks_describe(struct tasks *t);
+/**
+ * Find the child processes of the threads.
+ * @param ret  At most @p max, ascending.
+ * @return how many there are, or -ENOENT: the kernel does not tell (CONFIG_PROC_CHILDREN).
+ */
+ssize_t tasks_children(const struct tasks *t, uint32_t *ret, size_t max);
 /** @return the thread that has this id in the process's own namespace, or NULL. */
 struct task *tasks_find(const struct tasks *t, uint64_t ns_tid);
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* gpu-agentctl stacks: what the threads of a process do on the processors. */
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/str.h"
@@ -12,6 +14,27 @@
 #define FRAMES_SHOWN 12
 #define INDENT	     4
 #define FUNCTION_MIN 16
+
+#define AGAIN_MAX_MS 600000u
+/* Processes of a tree that are shown. */
+#define TREE_MAX     64
+
+static const char *again;
+static bool tree, queues;
+
+static const struct argv_option options[] = {
+	{ "tree", 0, ARGV_FLAG, &tree, NULL, "also the processes that it has started, and theirs" },
+	{ "queues", 0, ARGV_FLAG, &queues, NULL, "attach for a moment, to name queues that threads wait for (AMD)" },
+	{ "again", 0, ARGV_STRING, &again, "MS", "look twice, so long apart, and say which threads have run meanwhile" },
+	{ 0 },
+};
+
+/* What one process looked like earlier, and what is known of its queues. */
+struct look {
+	struct rpc_host_stacks_params params;
+	struct rpc_host_stacks_result result;
+	const struct rpc_host_stacks_result *before; /* NULL: it was looked at once. */
+};
 
 static void print_count(struct out *o, uint32_t n, const char *one, const char *many)
 {
@@ -32,6 +55,19 @@ static void print_python(struct out *o, const struct rpc_interpreter *p)
 	out_char(o, '\n');
 }
 
+/* "rank 3 of 8, local 1, of job 4711 (RANK)" */
+static void print_rank(struct out *o, const struct rpc_process_rank *r)
+{
+	out_fmt(o, "rank %u", r->rank);
+	if (r->has_world_size)
+		out_fmt(o, " of %u", r->world_size);
+	if (r->has_local_rank)
+		out_fmt(o, ", local %u", r->local_rank);
+	if (r->job)
+		text_put(o, ", of job ", r->job, "");
+	text_put(o, " (", r->from, ")\n");
+}
+
 static void print_head(struct ctl *c, const struct rpc_host_stacks_result *r)
 {
 	struct out *o = &c->output.text;
@@ -40,8 +76,61 @@ static void print_head(struct ctl *c, const struct rpc_host_stacks_result *r)
 	out_fmt(o, "  pid %u  uid %u  ", r->pid, r->uid);
 	print_count(o, r->threads, "thread", "threads");
 	out_fmt(o, ", %u running; none was stopped\n", r->running);
+	if (r->has_rank)
+		print_rank(o, &r->rank);
 	for (size_t i = 0; i < r->n_python; i++)
 		print_python(o, &r->python[i]);
+	for (size_t i = 0; i < r->n_findings; i++) {
+		out_str(o, color_begin(COLOR_BAD, c->output.color));
+		text_wrap(o, r->findings[i], strlen(r->findings[i]), c->output.width, INDENT);
+		out_str(o, color_end(COLOR_BAD, c->output.color));
+		out_char(o, '\n');
+	}
+}
+
+/* ", waiting for dispatch 1042 of queue 5" */
+static void print_wait(struct out *o, const struct rpc_thread_wait *w)
+{
+	if (w->has_queue_id)
+		out_fmt(o, " for dispatch %" PRIu64 " of queue %u", w->dispatch, w->queue_id);
+	else if (w->n_events == 1)
+		out_fmt(o, " for event %u", w->events[0]);
+	else
+		out_fmt(o, " for %s%zu events", w->all ? "all of " : "one of ", w->n_events);
+	if (w->done)
+		out_str(o, ", which is done");
+}
+
+static bool has_same_threads(const struct rpc_thread_group *a, const struct rpc_thread_group *b)
+{
+	return a->threads == b->threads && a->n_tids == b->n_tids &&
+	       !memcmp(a->tids, b->tids, a->n_tids * sizeof(*a->tids));
+}
+
+static const char *role_text(struct ctl *c, enum rpc_thread_role role)
+{
+	static const char *const words[] = {
+		[RPC_THREAD_ROLE_GPU_WAIT] = "GPU wait",       [RPC_THREAD_ROLE_RUNTIME] = "runtime",
+		[RPC_THREAD_ROLE_COLLECTIVE] = "collective",   [RPC_THREAD_ROLE_WATCHDOG] = "watchdog",
+		[RPC_THREAD_ROLE_DATA_LOADER] = "data loader", [RPC_THREAD_ROLE_AUTOGRAD] = "autograd",
+		[RPC_THREAD_ROLE_LOCK_WAIT] = "lock wait",
+	};
+
+	return (size_t)role < ARRAY_SIZE(words) ? words[role] : show_name(&c->arena, &rpc_thread_role_enum, role);
+}
+
+/* Have the threads run since the first look?  Only of the same threads that is known. */
+static void print_moved(struct out *o, const struct rpc_host_stacks_result *before, const struct rpc_thread_group *g)
+{
+	for (size_t i = 0; before && i < before->n_groups; i++) {
+		const struct rpc_thread_group *old = &before->groups[i];
+
+		if (!has_same_threads(old, g) || !old->has_switches || !g->has_switches)
+			continue;
+		out_str(o, old->switches == g->switches && g->state != RPC_THREAD_STATE_RUNNING ? ", has not run since" :
+												     ", has run since");
+		return;
+	}
 }
 
 /* What the threads do: "blocked in futex", "running". */
@@ -50,6 +139,10 @@ static void print_state(struct ctl *c, struct out *o, const struct rpc_thread_gr
 	out_str(o, show_name(&c->arena, &rpc_thread_state_enum, g->state));
 	if (g->waits_in)
 		text_put(o, " in ", g->waits_in, "");
+	if (g->has_role)
+		text_put(o, ", ", role_text(c, g->role), "");
+	if (g->has_waits_for)
+		print_wait(o, &g->waits_for);
 	if (g->holds_lock)
 		out_str(o, ", holds the lock");
 	if (g->n_frames && g->consistent && g->proof != RPC_STACK_PROOF_NOT_SCHEDULED)
@@ -214,7 +307,7 @@ static void print_end(struct out *o, const struct rpc_thread_group *g)
 		out_fmt(o, "%*s(%s)\n", INDENT, "", ends[g->native_end]);
 }
 
-static void print_group(struct ctl *c, const struct rpc_thread_group *g)
+static void print_group(struct ctl *c, const struct look *l, const struct rpc_thread_group *g)
 {
 	struct out *o = &c->output.text;
 	auto_out struct out title = { 0 };
@@ -224,6 +317,7 @@ static void print_group(struct ctl *c, const struct rpc_thread_group *g)
 
 	out_fmt(&title, "%u ", g->threads);
 	print_state(c, &title, g);
+	print_moved(&title, l->before, g);
 	out_str(&title, ": ");
 	print_threads(&title, g);
 	out_char(o, '\n');
@@ -242,37 +336,190 @@ static void print_group(struct ctl *c, const struct rpc_thread_group *g)
 		print_end(o, g);
 }
 
-static int print_stacks(struct ctl *c, const struct rpc_host_stacks_result *r)
+static void print_stacks(struct ctl *c, const struct look *l)
 {
-	print_head(c, r);
-	for (size_t i = 0; i < r->n_groups; i++)
-		print_group(c, &r->groups[i]);
+	print_head(c, &l->result);
+	for (size_t i = 0; i < l->result.n_groups; i++)
+		print_group(c, l, &l->result.groups[i]);
+}
+
+/* ------------------------------------------------------------------ asking ------------------- */
+
+/* Only what describes the ring of packets is of use. */
+static int take_queues(struct ctl *c, struct rpc_host_stacks_params *p)
+{
+	const struct rpc_gpu_queues_params ask = { .session = c->session.session };
+	struct rpc_gpu_queues_result r;
+	int e = ctl_called(c, rpc_client_gpu_queues(c->client, &ask, &c->arena, &r, &c->err));
+
+	if (e < 0)
+		return e;
+	p->queues = rpc_arena_array(&c->arena, r.n_queues, sizeof(*p->queues));
+	if (!p->queues)
+		return ctl_fail(c, ENOMEM, "queues");
+	for (size_t i = 0; i < r.n_queues; i++) {
+		const struct rpc_queue *q = &r.queues[i];
+
+		if (q->type == RPC_QUEUE_TYPE_COMPUTE_AQL && q->has_ring_base && q->has_ring_bytes &&
+		    q->has_read_pointer && q->has_write_pointer)
+			p->queues[p->n_queues++] = (struct rpc_queue_place){ q->queue_id, q->gpu_id, q->ring_base,
+									     q->ring_bytes, q->read_pointer,
+									     q->write_pointer };
+	}
+	p->has_queues = true;
 	return 0;
+}
+
+/* Queues are known to a session alone; it is over before the threads are looked at. */
+static int find_queues(struct ctl *c, const char *pid, struct rpc_host_stacks_params *p)
+{
+	int r = ctl_attach(c, pid, false);
+
+	if (r < 0)
+		return r;
+	r = take_queues(c, p);
+	ctl_detach(c);
+	return r;
+}
+
+static int look(struct ctl *c, struct look *l)
+{
+	return ctl_called(c, rpc_client_host_stacks(c->client, &l->params, &c->arena, &l->result, &c->err));
+}
+
+static void tell_missing(const struct ctl *c, const struct look *l)
+{
+	for (size_t i = 0; i < l->result.n_missing; i++)
+		if (tree)
+			ctl_note(c, "missing: process %u: %s", l->params.pid, l->result.missing[i]);
+		else
+			ctl_note(c, "missing: %s", l->result.missing[i]);
+}
+
+/* ------------------------------------------------------------------ processes ---------------- */
+
+/* Processes that are still to be looked at, and the document about those that were. */
+struct family {
+	uint32_t pids[TREE_MAX];
+	size_t n;
+	struct out *json;
+	bool is_partial;
+};
+
+static void add_children(struct ctl *c, struct family *f, const struct rpc_host_stacks_result *r)
+{
+	for (size_t i = 0; i < r->n_children; i++) {
+		if (f->n < TREE_MAX) {
+			f->pids[f->n++] = r->children[i];
+			continue;
+		}
+		ctl_note(c, "missing: more than %d processes", TREE_MAX);
+		f->is_partial = true;
+		return;
+	}
+}
+
+/* A child may have ended, and need not be one that may be looked at. */
+static void forgive(struct ctl *c, struct family *f, uint32_t pid)
+{
+	if (c->err.code != RPC_ERROR_NO_SUCH_PROCESS) {
+		ctl_note(c, "missing: process %u: %s", pid, c->err.message);
+		f->is_partial = true;
+	}
+	c->err = (struct agent_err){ 0 };
+	out_reset(&c->err_json);
+}
+
+static void tell_process(struct ctl *c, struct family *f, const struct look *l, bool is_first)
+{
+	const char *text;
+	size_t size;
+
+	f->is_partial |= !l->result.complete;
+	tell_missing(c, l);
+	if (!ctl_is_json(c)) {
+		if (!is_first)
+			out_char(&c->output.text, '\n');
+		print_stacks(c, l);
+		return;
+	}
+	text = rpc_client_last_result(c->client, &size);
+	out_str(f->json, is_first ? "{\"processes\":[" : ",");
+	if (text)
+		out_bytes(f->json, text, size);
+}
+
+static int look_at_tree(struct ctl *c, struct look *first)
+{
+	auto_out struct out json = { 0 };
+	struct family f = { .pids = { first->params.pid }, .n = 1, .json = &json };
+
+	for (size_t i = 0; i < f.n; i++) {
+		struct look l = { .params = { .pid = f.pids[i], .has_children = true, .children = true } };
+		int r;
+
+		if (i == 0)
+			l.params = first->params;
+		r = look(c, &l);
+		if (r < 0 && i == 0)
+			return r;
+		if (r < 0) {
+			forgive(c, &f, f.pids[i]);
+			continue;
+		}
+		tell_process(c, &f, &l, i == 0);
+		add_children(c, &f, &l.result);
+	}
+	out_fmt(&json, "],\"complete\":%s}", f.is_partial ? "false" : "true");
+	return ctl_is_json(c) && ctl_print_json(c, &json) < 0 ? -EIO : ctl_status(!f.is_partial, false);
+}
+
+static int look_at_one(struct ctl *c, struct look *l, uint32_t ms)
+{
+	const struct timespec pause = { ms / 1000, ms % 1000 * 1000000L };
+	struct look first = *l;
+	int r = look(c, l);
+
+	if (r == 0 && ms) {
+		first = *l;
+		nanosleep(&pause, NULL);
+		r = look(c, l);
+		l->before = &first.result;
+	}
+	if (r < 0)
+		return r;
+	if (!ctl_is_json(c))
+		print_stacks(c, l);
+	else
+		r = ctl_print_result(c);
+	tell_missing(c, l);
+	return r < 0 ? r : ctl_status(l->result.complete, false);
 }
 
 static int run(struct ctl *c, int argc, char **argv)
 {
-	struct rpc_host_stacks_params p;
-	struct rpc_host_stacks_result result;
-	int r = args_pid(c, argv[0], &p.pid);
+	struct look l = { .params = { .has_children = tree, .children = tree } };
+	uint32_t ms = 0;
+	int r = args_pid(c, argv[0], &l.params.pid);
 
+	if (r == 0 && again && tree)
+		return ctl_usage(c, "--again looks at one process, and --tree at several");
+	if (r == 0 && again)
+		r = args_ms(c, "--again", again, AGAIN_MAX_MS, &ms);
 	if (r == 0)
 		r = ctl_connect(c);
-	if (r == 0)
-		r = ctl_called(c, rpc_client_host_stacks(c->client, &p, &c->arena, &result, &c->err));
-	if (r == 0)
-		r = ctl_is_json(c) ? ctl_print_result(c) : print_stacks(c, &result);
+	if (r == 0 && queues)
+		r = find_queues(c, argv[0], &l.params);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < result.n_missing; i++)
-		ctl_note(c, "missing: %s", result.missing[i]);
-	return ctl_status(result.complete, false);
+	return tree ? look_at_tree(c, &l) : look_at_one(c, &l, ms);
 }
 
 const struct ctl_verb ctl_verb_stacks = {
 	.name = "stacks",
 	.args = "PID",
 	.summary = "Show what the threads of a process do on the processors; none is stopped",
+	.options = options,
 	.min_args = 1,
 	.max_args = 1,
 	.run = run,

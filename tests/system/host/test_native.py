@@ -222,8 +222,9 @@ def test_running_thread_says_so():
         (g,) = s.rpc.call("host.stacks", pid=process.pid)["groups"]
         assert g["native_frames"] == [] and g["native_end"] == "running" and g["frames"], g
         shown = s.ctl("stacks", process.pid)
-        assert shown.returncode == 8 and "no native frames: it is running" in shown.stdout, shown
-        assert "missing: native frames: all of 1 of 1 threads: a thread that runs" in shown.stderr, shown
+        # Nobody could have them without a stop: nothing is missing but what was not consistent.
+        assert "no native frames: it is running" in shown.stdout and "native frames" not in shown.stderr, shown
+        assert shown.returncode == 0 or "different moments" in shown.stderr, shown
 
 
 def test_thread_of_root_that_runs():
