@@ -79,6 +79,16 @@ int merge_find_odd(struct rpc_arena *a, struct rpc_gpu_snapshot_result *s,
 		   const struct merge_set *sets);
 
 /**
+ * Say how two ranks differ in the kernels that they are in: neither of two is the odd one.
+ * @param s         Of exactly two ranks.
+ * @param sets      The ranks of each group of @p s.
+ * @param ret_text  In the arena; NULL if they are in the same kernels.
+ * @return 0, -ENOMEM, -EFBIG (arena).
+ */
+int merge_compare_two(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s,
+		      const struct merge_set *sets, const char **ret_text);
+
+/**
  * Append a merged document as a tree: kernel, frames, and how many ranks and waves each node has.
  * @return 0, -EINVAL (a list of ranks makes no sense), -ENOMEM, -EFBIG.
  */

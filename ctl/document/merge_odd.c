@@ -14,7 +14,7 @@
 /* What the search works on. */
 struct work {
 	struct rpc_arena *arena;
-	struct rpc_gpu_snapshot_result *s;
+	const struct rpc_gpu_snapshot_result *s;
 	const struct merge_set *groups; /* The ranks of each group. */
 
 	/*
@@ -243,17 +243,21 @@ static int find_behind(struct work *w)
 	return rpc_arena_error(w->arena);
 }
 
+/* Have room for classes. */
+static int begin(struct work *w)
+{
+	w->classes = rpc_arena_array(w->arena, w->s->n_groups, sizeof(*w->classes));
+	w->of_class = rpc_arena_array(w->arena, w->s->n_groups, sizeof(*w->of_class));
+	return w->classes && w->of_class ? 0 : rpc_arena_error(w->arena);
+}
+
 int merge_find_odd(struct rpc_arena *a, struct rpc_gpu_snapshot_result *s,
 		   const struct merge_set *sets)
 {
 	static int (*const levels[])(struct work *) = { by_group, by_kernel };
 	struct work w = { .arena = a, .s = s, .groups = sets };
-	int r = 0;
+	int r = begin(&w);
 
-	w.classes = rpc_arena_array(a, s->n_groups, sizeof(*w.classes));
-	w.of_class = rpc_arena_array(a, s->n_groups, sizeof(*w.of_class));
-	if (!w.classes || !w.of_class)
-		return rpc_arena_error(a);
 	/* The coarser level is asked only if the finer one has no majority. */
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(levels); i++) {
 		r = levels[i](&w);
@@ -261,4 +265,46 @@ int merge_find_odd(struct rpc_arena *a, struct rpc_gpu_snapshot_result *s,
 			r = find_at_level(&w);
 	}
 	return r < 0 ? r : find_behind(&w);
+}
+
+/* ------------------------------------------------------------------ one beside another -------- */
+
+/* Say where a rank is and the other one is not. */
+static const char *where_alone(struct work *w, size_t rank, size_t other)
+{
+	const struct rpc_rank *r = &w->s->ranks[rank];
+	size_t at = 0;
+
+	if (!r->waves)
+		return rpc_arena_printf(w->arena, "%s has no waves", r->name);
+	while (at < w->n_classes && (!merge_set_has(&w->classes[at], rank) || merge_set_has(&w->classes[at], other)))
+		at++;
+	if (at == w->n_classes)
+		return NULL;
+	return rpc_arena_printf(w->arena, "%s is at %s", r->name, place_and_reason(w->arena, w->of_class[at]));
+}
+
+int merge_compare_two(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, const struct merge_set *sets,
+		      const char **ret_text)
+{
+	struct work w = { .arena = a, .s = s, .groups = sets };
+	const char *first, *second;
+	int r = begin(&w);
+
+	if (r == 0)
+		r = by_kernel(&w);
+	if (r < 0)
+		return r;
+	first = where_alone(&w, 0, 1);
+	second = where_alone(&w, 1, 0);
+	*ret_text = NULL;
+	/* Without waves they do not differ. */
+	if (!s->ranks[0].waves && !s->ranks[1].waves)
+		return 0;
+	if (first && second)
+		*ret_text = rpc_arena_printf(a, "The two ranks differ: %s, %s", first, second);
+	else if (first || second)
+		*ret_text = rpc_arena_printf(a, "The two ranks differ: %s, %s is not", first ? first : second,
+					     s->ranks[first ? 1 : 0].name);
+	return rpc_arena_error(a);
 }

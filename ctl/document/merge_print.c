@@ -278,11 +278,30 @@ static void print_odd(struct printer *p, struct out *o, const struct rpc_rank *r
 	put_line(p, o, "ODD", COLOR_BAD, &text);
 }
 
+/* Append that no rank is odd; of two, how they differ: which of them is right, nobody knows. */
+static void print_none_odd(struct printer *p, struct out *o, const struct leaf *leaves, bool well)
+{
+	const struct rpc_gpu_snapshot_result *s = p->s;
+	const char *differ = NULL, *none = s->n_ranks == 1 ? "One rank: there is no other to compare it with" : "No rank is odd";
+	auto_out struct out text = { 0 };
+
+	if (s->n_ranks == 2) {
+		struct merge_set *sets = rpc_arena_array(p->arena, s->n_groups, sizeof(*sets));
+		int r = sets ? 0 : rpc_arena_error(p->arena);
+
+		for (size_t i = 0; r == 0 && i < s->n_groups; i++)
+			sets[leaves[i].group - s->groups] = leaves[i].set;
+		r = r < 0 ? r : merge_compare_two(p->arena, s, sets, &differ);
+		p->error = p->error ? p->error : r;
+	}
+	out_str(&text, differ ? differ : none);
+	put_line(p, o, NULL, well && !differ && s->n_ranks > 1 ? COLOR_GOOD : COLOR_PLAIN, &text);
+}
+
 /* Append what is wrong, faults first. */
 static void print_headline(struct printer *p, struct out *o, const struct leaf *leaves)
 {
 	const struct rpc_gpu_snapshot_result *s = p->s;
-	auto_out struct out text = { 0 };
 	size_t odd = 0, faults = 0;
 
 	for (size_t i = 0; i < s->n_groups; i++)
@@ -297,9 +316,8 @@ static void print_headline(struct printer *p, struct out *o, const struct leaf *
 			print_odd(p, o, &s->ranks[i]);
 			odd++;
 		}
-	out_str(&text, s->n_ranks == 1 ? "One rank: there is no other to compare it with" : "No rank is odd");
 	if (!odd)
-		put_line(p, o, NULL, faults || s->n_exited || s->n_ranks == 1 ? COLOR_PLAIN : COLOR_GOOD, &text);
+		print_none_odd(p, o, leaves, !faults && !s->n_exited);
 }
 
 static void print_header(struct printer *p, struct out *o)

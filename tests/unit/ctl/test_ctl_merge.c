@@ -417,7 +417,54 @@ static void joins_code_by_name(void)
 			 "    1      1  0x2000           running  rank0\n");
 }
 
-TEST_SUITE(ctl_merge, TEST(prints_and_reads_sets), TEST(adds_up_ranks), TEST(adds_up_parts), TEST(names_the_odd_one),
+/* Neither of two is the odd one; what is said is how they differ.  Each place is a kernel of its own. */
+static void says_how_two_ranks_differ(void)
+{
+	static const struct {
+		const char *texts[2], *said;
+	} rows[] = {
+		{ { "g100:64@0/5", "g200:2@0/5!" },
+		  "The two ranks differ: rank0 is at 0x100 in k100, rank1 is at 0x200 in k200 (memory_violation)\n" },
+		{ { "g100:64@0/5", "" }, "The two ranks differ: rank0 is at 0x100 in k100, rank1 has no waves\n" },
+		{ { "", "g100:64@0/5" }, "The two ranks differ: rank0 has no waves, rank1 is at 0x100 in k100\n" },
+		{ { "g100:64@0/5", "g100:64@0/5 g300:8@0/5" },
+		  "The two ranks differ: rank1 is at 0x300 in k300, rank0 is not\n" },
+		{ { "g100:64@0/5", "g100:2@0/5" }, "No rank is odd\n" },
+		{ { "", "" }, "No rank is odd\n" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		auto_call(merge_destroyp) struct merge *m = merge_create();
+		struct rpc_gpu_snapshot_result s;
+		auto_rpc_arena struct rpc_arena arena;
+		auto_out struct out o;
+
+		rpc_arena_init(&arena, 0);
+		out_init(&o, 0);
+		for (unsigned rank = 0; rank < 2; rank++) {
+			struct agent_err err = { 0 };
+			struct snapshot_build b;
+			char name[32], kernels[2][16];
+			struct document d = rank_document(&b, name, rank, rows[i].texts[rank]);
+
+			for (size_t k = 0; k < d.snapshot.n_groups; k++) {
+				uint64_t pc = b.groups[k].pc;
+
+				snprintf(kernels[k], sizeof(kernels[k]), "k%x", (unsigned)pc);
+				b.groups[k].has_kernel = true;
+				b.groups[k].kernel =
+					(struct rpc_kernel){ .address = pc, .name = kernels[k], .raw = kernels[k] };
+			}
+			TEST_EQ_FATAL(merge_add(m, &d, &err), 0);
+		}
+		TEST_EQ_FATAL(merge_finish(m, &s), 0);
+		TEST_ROW_EQ(i, merge_print(&arena, &o, &s, &(struct table_form){ .legend = true }), 0);
+		if (!strstr(o.data, rows[i].said))
+			TEST_ROW_STR(i, o.data, rows[i].said);
+	}
+}
+
+TEST_SUITE(ctl_merge, TEST(says_how_two_ranks_differ), TEST(prints_and_reads_sets), TEST(adds_up_ranks), TEST(adds_up_parts), TEST(names_the_odd_one),
 	   TEST(steps_do_not_matter), TEST(refuses_a_rank_twice), TEST(refuses_sets_that_lie),
 	   TEST(prints_a_tree), TEST(prints_ranks_that_agree), TEST(prints_a_rank_alone),
 	   TEST(joins_code_by_name));
