@@ -202,7 +202,7 @@ int kfd_need_runtime(struct target_kfd *k, const char *op, struct agent_err *err
 				     "the driver could not set up debugging on the devices");
 	default:
 		return agent_err_set(err, RPC_ERROR_NOT_DEBUGGABLE, EPERM, op,
-				     "wait for the program to initialise ROCm (hsa_init); if it has queues, its ROCm is too old to be debugged (5.2 is, 6.1 is not); every GPU must have debug firmware",
+				     "wait for the program to initialise ROCm (hsa_init); if it has queues, its ROCm is too old (5.2 is, 6.1 is not), or it uses the GPU without ROCm; every GPU must have debug firmware",
 				     "the program has not enabled its GPU runtime");
 	}
 }

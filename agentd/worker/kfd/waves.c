@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "agentd/worker/kfd/registers.h"
+#include "agentd/worker/process/mappings.h"
 #include "base/clock.h"
 #include "symbols/code_list.h"
 
@@ -364,12 +365,30 @@ static void tell_newer_runtime(struct wave_capture *w)
 				     rt->r_version, SYMBOLS_R_VERSION_KNOWN);
 }
 
-/* A program makes its queues when it has enabled its runtime, unless that is of before the kernel could be told. */
+/* Note that the library of ROCm's runtime is mapped; its file may be gone since. */
+static void on_mapping(void *arg, const struct mapping *m)
+{
+	bool *has_runtime = arg;
+
+	*has_runtime = *has_runtime || strstr(m->path, "/libhsa-runtime64.so");
+}
+
+/*
+ * A program makes its queues when it has enabled its runtime, unless that is of before the kernel could be told, or
+ * it makes them without that library.
+ */
 static const char *why_no_runtime(const struct target_kfd *k)
 {
-	return k->t.runtime.state == RPC_RUNTIME_STATE_DISABLED ?
-		       ", although it has queues: its ROCm is too old to be debugged (5.2 is, 6.1 is not), or shuts down" :
-		       "";
+	bool has_runtime = false;
+
+	if (k->t.runtime.state != RPC_RUNTIME_STATE_DISABLED)
+		return "";
+	if (mappings_read(k->t.maps_fd, on_mapping, &has_runtime) < 0)
+		return ", although it has queues: its ROCm is too old to be debugged (5.2 is, 6.1 is not), or shuts down, or it "
+		       "uses the GPU without ROCm";
+	return has_runtime ? ", although it has queues: its ROCm is too old to be debugged (5.2 is, 6.1 is not), or shuts down" :
+			     ", although it has queues: it uses the GPU without ROCm's runtime library (libhsa-runtime64.so), "
+			     "and has not told the driver that it can be debugged";
 }
 
 static int look_at_waves(struct wave_capture *w, struct target_waves *ret, struct agent_err *err)

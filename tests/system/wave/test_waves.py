@@ -575,8 +575,9 @@ def test_without_runtime_there_are_no_waves():
         assert run.returncode == 8, run
         doc = json.loads(run.stdout)
         assert doc["wave_count"] == 0 and doc["groups"] == [] and doc["stopped_us"] == 0, doc
-        assert doc["missing"] == ["waves: the program has not enabled its GPU runtime, although it has queues: its ROCm is "
-                                  "too old to be debugged (5.2 is, 6.1 is not), or shuts down"], doc["missing"]
+        assert doc["missing"] == ["waves: the program has not enabled its GPU runtime, although it has queues: it uses the GPU "
+                                  "without ROCm's runtime library (libhsa-runtime64.so), and has not told the driver that it "
+                                  "can be debugged"], doc["missing"]
         assert len(doc["queues"]) == 2
 
 

@@ -498,7 +498,7 @@ static void waves_without_time_or_runtime(void)
 	TEST_EQ(kfd_waves(&t->t, &node.from, &arena, &waves, &err), 0);
 	TEST_EQ_FATAL(waves.n_missing, 1);
 	TEST_STR(waves.missing[0], "waves: the program has not enabled its GPU runtime, although it has queues: its ROCm is "
-				   "too old to be debugged (5.2 is, 6.1 is not), or shuts down");
+				   "too old to be debugged (5.2 is, 6.1 is not), or shuts down, or it uses the GPU without ROCm");
 	t->t.runtime.state = RPC_RUNTIME_STATE_ERROR;
 	TEST_EQ(kfd_waves(&t->t, &node.from, &arena, &waves, &err), 0);
 	TEST_EQ_FATAL(waves.n_missing, 1);
