@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """AMD's own runtime on the simulated device, and our agent on its processes."""
+import collections
 import concurrent.futures
 import contextlib
 import fcntl
@@ -19,12 +20,19 @@ if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
 import pytest
-from harness import EXCEPTIONS, LONG_STOP, STOP_MS, status, wait_until
+from harness import BIN, EXCEPTIONS, LONG_STOP, STOP_MS, status, wait_until
 from peers import build_dbgapi, read_core
 from rocm import RocmScene, hip, hip_command, hsa, object_of, rccl, run_by, trees
 
 SNAPSHOTS, DUMPS = 100, 20
 SYS_IOCTL = "16"
+AQL = 2
+Fault = collections.namedtuple("Fault", "name line words")
+# What the device does, and what the runtime says of it.
+FAULTS = (Fault("device_memory_violation", "fault {pid} #0 0xdead000 not-present",
+                "Memory access fault by GPU node-1 .* on address FAULT. Reason: Page not present"),
+          Fault("wave_illegal_instruction", "raise {pid} queue {queue} %d" % EXCEPTIONS["wave_illegal_instruction"],
+                "illegal instruction|ILLEGAL_INSTRUCTION"))
 LAUNCHED_WAVES = {"gfx90a": 4 * 256 // 64, "gfx1030": 4 * 256 // 32}
 
 
@@ -184,6 +192,45 @@ def test_errors_take_the_runtime_s_own_way():
         assert "Memory access fault by GPU node-1" in program.out() + program.err(), program.err()
 
 
+def last_words(program):
+    """What a program says when a fault ends it, without what differs from one run to the next."""
+    assert program.popen.wait(30) == -signal.SIGABRT, program.err()
+    said = program.err() + "".join(line + "\n" for line in program.out().splitlines() if line != "ready")
+    return re.sub(r"0x[0-9a-f]{6,}", "ADDRESS", said.replace("0xdead000", "FAULT"))
+
+
+def last_words_observed(s, how, fault):
+    """The same, while somebody watches: by the command, by a session that holds the fault back for a while, or nobody."""
+    program = hip(s, "gfx90a")
+    s.step(program, "launch", "ok launch")
+    queue = next(q["id"] for q in s.queues(program) if q["type"] == AQL)
+    if how == "events":
+        s.start("events", [BIN / "gpu-agentctl", "--socket", s.socket, "events", program.pid])
+    elif how == "held":
+        session = s.attach(program.pid, control=True)
+        s.rpc.call("exception.subscribe", session=session, exceptions=[fault.name], hold=True)
+    if how != "nobody":
+        wait_until(lambda: listens(s, program, fault.name), "somebody listens")
+    s.control(fault.line.format(pid=program.pid, queue=queue))
+    if how == "held":
+        assert s.rpc.notification("exception.raised")["held"]
+        time.sleep(0.3)
+        assert program.popen.poll() is None, "it was told"
+        s.rpc.call("session.detach", session=session)
+    return last_words(program)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_the_runtime_s_last_words_are_its_own(fault):
+    """Word for word those that it has when nobody watches."""
+    trees()
+    with RocmScene("gfx90a") as s:
+        alone = last_words_observed(s, "nobody", fault)
+        assert re.search(fault.words, alone), alone
+        for how in ("events", "held"):
+            assert last_words_observed(s, how, fault) == alone
+
+
 @contextlib.contextmanager
 def stalled(store):
     """Nothing can be stored: its own lock is taken."""
@@ -196,9 +243,9 @@ def stalled(store):
         os.close(fd)
 
 
-def listens(s, program):
+def listens(s, program, exception="device_memory_violation"):
     process = next(p for p in s.state()["processes"] if p["pid"] == program.pid)
-    return process["debugged"] and int(process["enabled_mask"], 16) >> EXCEPTIONS["device_memory_violation"] - 1 & 1
+    return process["debugged"] and int(process["enabled_mask"], 16) >> EXCEPTIONS[exception] - 1 & 1
 
 
 def test_a_rule_has_the_core_before_the_runtime_aborts():
