@@ -138,6 +138,15 @@ def by_the_next_daemon(kind):
         assert_released(s)
 
 
+def by_a_daemon_elsewhere(kind):
+    """It has no records of the one that died, and looks through all programs on the GPUs."""
+    with scene(kind) as s:
+        left_behind(s)
+        s.socket = s.directory / "other.sock"
+        s.start_agentd(user_mode=False)
+        assert_released(s)
+
+
 def by_the_next_session(kind):
     """Of a daemon that was there all the time, and so has not looked for such programs at its start."""
     with scene(kind) as s, contextlib.ExitStack() as stack:
@@ -227,9 +236,9 @@ def when_the_answer_never_succeeds_at_the_end(kind):
 
 
 WAYS = (by_detach, by_lost_client, when_worker_is_killed, when_front_is_killed, when_daemon_is_killed, by_sigterm,
-        by_the_next_daemon, by_the_next_session, while_the_session_ends, between_the_last_look_and_disable,
-        between_the_last_look_and_the_end_of_a_failed_attach, when_the_answer_never_succeeds,
-        when_the_answer_never_succeeds_at_the_end, when_the_event_is_never_read)
+        by_the_next_daemon, by_a_daemon_elsewhere, by_the_next_session, while_the_session_ends,
+        between_the_last_look_and_disable, between_the_last_look_and_the_end_of_a_failed_attach,
+        when_the_answer_never_succeeds, when_the_answer_never_succeeds_at_the_end, when_the_event_is_never_read)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)

@@ -464,7 +464,8 @@ static void says_how_two_ranks_differ(void)
 	}
 }
 
-TEST_SUITE(ctl_merge, TEST(says_how_two_ranks_differ), TEST(prints_and_reads_sets), TEST(adds_up_ranks), TEST(adds_up_parts), TEST(names_the_odd_one),
+TEST_SUITE(ctl_merge, TEST(says_how_two_ranks_differ),
+	   TEST(prints_and_reads_sets), TEST(adds_up_ranks), TEST(adds_up_parts), TEST(names_the_odd_one),
 	   TEST(steps_do_not_matter), TEST(refuses_a_rank_twice), TEST(refuses_sets_that_lie),
 	   TEST(prints_a_tree), TEST(prints_ranks_that_agree), TEST(prints_a_rank_alone),
 	   TEST(joins_code_by_name));
