@@ -5,3 +5,4 @@ system_tests += tests/editors/test_vscode.py
 system_tests += tests/editors/test_vsix.py
 system_tests += tests/editors/test_vscode_cores.py
 system_tests += tests/editors/test_vscode_view.py
+system_tests += tests/editors/test_vscode_records.py

@@ -22,7 +22,7 @@ def check_tree(seen, s):
     assert has_row(tree, "2 x scale spin.cl:8 memory_violation"), tree
     assert has_row(tree, "6 x spin spin.cl:37"), tree
     assert [row for row in seen["waves"] if row.startswith("wave 1:0:")], seen["waves"]
-    assert has_row(seen["lanes"], "lane 20", "active, pc 0x"), seen["lanes"]
+    assert has_row(seen["lanes"], "lane 12", "active, pc 0x"), seen["lanes"]
 
 
 def check_requests(wire):

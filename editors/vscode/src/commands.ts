@@ -1,19 +1,32 @@
 // SPDX-License-Identifier: MIT
 // What a person can do, by its name in package.json.
 import * as vscode from "vscode";
+import type { GpuRecord } from "./client";
 import { pathOf } from "./core";
 import { dump } from "./dump";
 import { chooseLane } from "./lanes";
 import { pickProcess } from "./picker";
+import { pinRecord, RecordFiles, removeRecord, saveRecord, showRecord } from "./records";
 import { request } from "./requests";
 import { Session, Sessions } from "./sessions";
 import { attach, openCore } from "./start";
+import type { Texts } from "./texts";
 import type { Place } from "./view/node";
 import { ProcessNode } from "./view/process";
+import { RecordNode, Records } from "./view/records";
 import { Row } from "./view/row";
 import type { Tree } from "./view/tree";
 
 const NOTICE_MS = 5000;
+
+/** What commands work on. */
+export interface Parts {
+	sessions: Sessions;
+	tree: Tree;
+	stored: Records;
+	files: RecordFiles;
+	texts: Texts;
+}
 
 /** The file that was chosen in the explorer, the one that its page names, or one that is asked for. */
 async function coreFile(sessions: Sessions, chosen?: unknown): Promise<void> {
@@ -57,6 +70,13 @@ async function writeCore(sessions: Sessions, row?: unknown): Promise<void> {
 		await openCore(sessions, file);
 }
 
+/** The core file of a record in a place of one's own. */
+async function saveAs(sessions: Sessions, record: GpuRecord): Promise<void> {
+	const file = await saveRecord(record);
+	if (file && await vscode.window.showInformationMessage(`The core file is written: ${file}`, "Open"))
+		await openCore(sessions, file);
+}
+
 /** Failures of what a person has asked for are told. */
 function told<A extends unknown[]>(f: (...args: A) => Promise<void>): (...args: A) => Promise<void> {
 	return (...args) => f(...args).catch((error: unknown) => {
@@ -64,7 +84,25 @@ function told<A extends unknown[]>(f: (...args: A) => Promise<void>): (...args: 
 	});
 }
 
-export function commands(sessions: Sessions, tree: Tree): vscode.Disposable[] {
+/** What is done with the record of a row, or of the row that was clicked; the view shows what it has become. */
+function ofRecords({ sessions, stored, files, texts }: Parts): Record<string, (row: unknown) => Promise<void>> {
+	const does = (f: (record: GpuRecord) => Promise<void>) => async (row: unknown): Promise<void> => {
+		const node = row instanceof Row ? row.node : await stored.selected();
+		if (node instanceof RecordNode)
+			await f(node.record).finally(() => stored.refresh());
+	};
+	return {
+		showRecord: does((r) => showRecord(files, texts, r)),
+		saveRecord: does((r) => saveAs(sessions, r)),
+		pinRecord: does((r) => pinRecord(r, true)),
+		unpinRecord: does((r) => pinRecord(r, false)),
+		removeRecord: does(removeRecord),
+		refreshRecords: () => stored.refresh(),
+	};
+}
+
+export function commands(parts: Parts): vscode.Disposable[] {
+	const { sessions, tree } = parts;
 	const active = (f: (s: Session) => Promise<void>) => async (): Promise<void> => {
 		const session = sessions.active();
 		if (session)
@@ -82,9 +120,10 @@ export function commands(sessions: Sessions, tree: Tree): vscode.Disposable[] {
 		pause: active(pause),
 		pauseAll: every(pause),
 		continueAll: every(goOn),
-		show: async () => show(await tree.selected()),
+		show: async () => show((await tree.selected())?.place),
 		dump: (row: unknown) => writeCore(sessions, row),
-		refresh: () => tree.refresh(),
+		refresh: () => tree.refreshAll(),
+		...ofRecords(parts),
 	};
 	return [
 		...Object.entries(table).map(([name, f]) => vscode.commands.registerCommand(`gpu-agent.${name}`, told(f as () => Promise<void>))),

@@ -8,10 +8,13 @@ import { links } from "./links";
 import { pickProcess } from "./picker";
 import { environment, program } from "./program";
 import { Queues } from "./queues";
+import { RecordFiles } from "./records";
 import { Sessions, TYPE } from "./sessions";
 import { socketSetting } from "./settings";
 import { attachTo } from "./start";
+import { Texts } from "./texts";
 import { wireTrace } from "./trace";
+import { Records } from "./view/records";
 import { Tree } from "./view/tree";
 
 /** Asks for the process where the configuration names nothing; nothing is started when that is cancelled. */
@@ -56,9 +59,13 @@ function debuggers(): vscode.Disposable[] {
 export function activate(context: vscode.ExtensionContext): void {
 	const sessions = new Sessions();
 	const tree = new Tree(sessions);
+	const stored = new Records();
+	const files = new RecordFiles(vscode.Uri.joinPath(context.storageUri ?? context.globalStorageUri, "records").fsPath);
+	const texts = new Texts();
 	const queues = new Queues();
+	void files.clean();
 	context.subscriptions.push(
-		...debuggers(), sessions, tree, ...commands(sessions, tree), coreEditor(sessions), links(sessions),
+		...debuggers(), sessions, tree, stored, texts, ...commands({ sessions, tree, stored, files, texts }), coreEditor(sessions), links(sessions),
 		vscode.debug.registerDebugAdapterTrackerFactory(TYPE, {
 			createDebugAdapterTracker: (session) => queues.tracker(session),
 		}),

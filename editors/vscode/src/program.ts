@@ -22,9 +22,9 @@ export interface Ended {
 }
 
 /** Runs gpu-agentctl to its end, or until it is cancelled.  @throws when it cannot be started */
-export function run(argv: string[], cancel?: vscode.CancellationToken): Promise<Ended> {
+export function run(argv: string[], cancel?: vscode.CancellationToken, socket?: string): Promise<Ended> {
 	return new Promise((resolve, reject) => {
-		const env = { ...process.env, ...environment(socketSetting()) };
+		const env = { ...process.env, ...environment(socketSetting(socket)) };
 		const child = execFile(program(), argv, { env, maxBuffer: OUTPUT_BYTES }, (error, stdout, stderr) => {
 			if (error && typeof error.code !== "number" && !error.signal)
 				reject(error);
@@ -33,4 +33,16 @@ export function run(argv: string[], cancel?: vscode.CancellationToken): Promise<
 		});
 		cancel?.onCancellationRequested(() => child.kill("SIGINT"));
 	});
+}
+
+/** Exit statuses with which what was printed counts: a part is missing, which it says itself, or no progress. */
+const PARTIAL = 8;
+const NO_PROGRESS = 10;
+
+/** What gpu-agentctl prints.  @throws what it says when it fails */
+export async function agentctl(argv: string[], socket?: string): Promise<Ended> {
+	const ended = await run(argv, undefined, socket);
+	if (ended.code !== 0 && ended.code !== PARTIAL && ended.code !== NO_PROGRESS)
+		throw new Error(ended.stderr.trim() || `gpu-agentctl ${argv[0]}: exit status ${ended.code}`);
+	return ended;
 }

@@ -2,14 +2,12 @@
 // Core files: opened in the explorer and by links.
 "use strict";
 const screen = require("./screen");
-const { CALL_STACK, NOTICE, command, disconnect, mark, row, rows, seen, shoot, texts, until } = screen;
+const { CALL_STACK, DIALOG, NOTICE, command, disconnect, mark, place, report, row, rows, seen, shoot, texts, until } = screen;
 
-const [, url, pid] = process.argv.slice(2);
+const [, , pid] = process.argv.slice(2);
 const FILES = ".explorer-folders-view .monaco-list-row";
-const DIALOG = ".monaco-dialog-box";
 const PAUSED = /scale.*Paused on exception/;
 
-const place = () => new URL(url).searchParams.get("folder");
 const file = (name) => row(FILES, name);
 
 async function openByDoubleClick() {
@@ -19,13 +17,6 @@ async function openByDoubleClick() {
 	await screen.page.locator(".tab", { hasText: "one.gpucore" }).click();
 	seen.page = await report("memory violation: 2 waves");
 	await shoot("core");
-}
-
-// The page of a core file is a frame in a frame.
-async function report(text) {
-	const frame = screen.page.frameLocator("iframe.webview").frameLocator("#active-frame");
-	await frame.locator("pre", { hasText: text }).waitFor();
-	return frame.locator("body").textContent();
 }
 
 // The tab is there again; nobody has opened the file.

@@ -6,6 +6,7 @@
 const fs = require("fs");
 const { chromium } = require("playwright-core");
 const cores = require("./cores");
+const records = require("./records");
 const screen = require("./screen");
 const session = require("./session");
 const view = require("./view");
@@ -17,13 +18,14 @@ const FLAGS = [
 	"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 ];
 
-const STEPS = { ...screen.steps, ...cores, ...session, ...view };
+const STEPS = { ...screen.steps, ...cores, ...records, ...session, ...view };
 const STORIES = {
 	session: ["openWorkbench", "lookAtPicker", "attach", "registers", "chooseLane", "disassembly", "debugConsole",
 		"pauseAtFault", "pauseAndContinue", "deviceFault", "stop", "attachInVain", "withoutAgent"],
 	abandoned: ["openWorkbench", "attachToHeld", "takeControl", "pause", "loseTab"],
 	abandonedView: ["openWorkbench", "attachToHeld", "takeControl", "openView", "pauseAll", "loseTab"],
 	cores: ["openWorkbench", "openByDoubleClick", "startAgain", "openByMenu", "badLinks", "coreByLink", "attachByLink"],
+	records: ["openWorkbench", "openRecords", "newRecord", "openRecord", "pinRecord", "saveRecord", "removeRecord"],
 	view: ["openWorkbench", "openView", "attachFromView", "goToWhatRuns", "pauseAll", "goToLane", "leaveView"],
 };
 

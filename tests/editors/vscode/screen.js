@@ -4,12 +4,13 @@
 const readline = require("readline");
 
 const [, url, , source, , out] = process.argv.slice(2);
-const PATIENCE = 120000; // a deadline only decides how long a failure takes
+const PATIENCE = Number(process.env.PATIENCE_MS) || 120000; // a deadline only decides how long a failure takes
 const CALL_STACK = ".debug-call-stack .monaco-list-row";
 const VARIABLES = ".debug-variables .monaco-list-row";
 const DISASSEMBLY = ".disassembly-view .monaco-list-row";
 const CONSOLE = ".repl .monaco-list-row";
 const NOTICE = ".notification-list-item-message";
+const DIALOG = ".monaco-dialog-box";
 const PICKER = ".quick-input-widget .monaco-list-row";
 
 const seen = {};
@@ -54,11 +55,47 @@ async function until(what, attempt) {
 }
 
 async function command(name) {
-	await page.keyboard.press("F1");
+	const input = page.locator(".quick-input-widget input.input");
+	// What comes to the front meanwhile closes the list.
+	await until(name, async () => {
+		await page.keyboard.press("F1");
+		await input.waitFor({ timeout: 5000 });
+		await input.fill(`>${name}`, { timeout: 5000 });
+		await row(PICKER, name).click({ timeout: 5000 });
+	});
+}
+
+// The folder that is open.
+const place = () => new URL(url).searchParams.get("folder");
+
+// An entry of the menu of a row.  A menu ignores clicks that come right after it has opened, but no keys.
+async function menu(at, name) {
+	const label = new RegExp(`^${name.replaceAll(".", "\\.")}$`);
+	await until("menu", async () => {
+		await page.keyboard.press("Escape");
+		await at.click({ button: "right", timeout: 5000 });
+		await page.locator(".monaco-menu .action-label", { hasText: label }).hover({ timeout: 5000 });
+		await page.keyboard.press("Enter");
+		await page.locator(".monaco-menu").first().waitFor({ state: "hidden", timeout: 5000 });
+	});
+}
+
+// The file that is proposed to be written.
+async function acceptName(ending) {
 	const input = page.locator(".quick-input-widget input.input");
 	await input.waitFor();
-	await input.fill(`>${name}`);
-	await row(PICKER, name).click();
+	await until("name", async () => {
+		if (!(await input.inputValue()).endsWith(ending))
+			throw new Error(`${await input.inputValue()} is proposed`);
+	});
+	await page.locator(".quick-input-widget .monaco-button", { hasText: "OK" }).click();
+}
+
+// The page of a core file is a frame in a frame.
+async function report(text) {
+	const frame = page.frameLocator("iframe.webview").frameLocator("#active-frame");
+	await frame.locator("pre", { hasText: text }).waitFor();
+	return frame.locator("body").textContent();
 }
 
 // By the button: keys go to what has the focus.
@@ -77,8 +114,8 @@ async function openWorkbench() {
 }
 
 module.exports = {
-	CALL_STACK, CONSOLE, DISASSEMBLY, NOTICE, PATIENCE, PICKER, VARIABLES, command, disconnect, mark, meet, row, rows, seen, setPage, shoot,
-	steps: { openWorkbench }, texts, until,
+	CALL_STACK, CONSOLE, DIALOG, DISASSEMBLY, NOTICE, PATIENCE, PICKER, VARIABLES, acceptName, command, disconnect, mark, meet,
+	menu, place, report, row, rows, seen, setPage, shoot, steps: { openWorkbench }, texts, until,
 	get page() {
 		return page;
 	},

@@ -33,7 +33,9 @@ async function goToWhatRuns() {
 
 // What runs can be paused here, and then be gone into.
 async function pauseAll() {
-	await screen.page.locator(".title-actions .action-label[aria-label^=\"Pause All GPU\"]").first().click();
+	// The buttons of one view among several are there while the mouse is.
+	await screen.page.locator(".pane", { has: screen.page.locator(VIEW) }).hover();
+	await screen.page.locator(".pane-header .action-label[aria-label^=\"Pause All GPU\"]").click();
 	await row(TREE, /queue 1.*suspended/).waitFor();
 	await row(TREE, /6 x spin.*halted/).waitFor();
 	await open("6 x spin");
