@@ -6,3 +6,4 @@ system_tests += tests/editors/test_vsix.py
 system_tests += tests/editors/test_vscode_cores.py
 system_tests += tests/editors/test_vscode_view.py
 system_tests += tests/editors/test_vscode_records.py
+system_tests += tests/editors/test_vscode_compare.py

@@ -4,11 +4,13 @@ import * as vscode from "vscode";
 import type { GpuRecord } from "./client";
 import { pathOf } from "./core";
 import { dump } from "./dump";
+import { handOver } from "./handover";
 import { chooseLane } from "./lanes";
 import { pickProcess } from "./picker";
 import { pinRecord, RecordFiles, removeRecord, saveRecord, showRecord } from "./records";
 import { request } from "./requests";
 import { Session, Sessions } from "./sessions";
+import { chosenFiles, compareFiles, compareLater, saveSnapshot } from "./snapshots";
 import { attach, openCore } from "./start";
 import type { Texts } from "./texts";
 import type { Place } from "./view/node";
@@ -63,8 +65,13 @@ function processOf(row: unknown): number | undefined {
 	return row instanceof Row && row.node instanceof ProcessNode ? row.node.process.pid : undefined;
 }
 
+/** The process of a row, or one that is asked for. */
+async function chosenProcess(row: unknown): Promise<number | undefined> {
+	return processOf(row) ?? (Number(await pickProcess()) || undefined);
+}
+
 async function writeCore(sessions: Sessions, row?: unknown): Promise<void> {
-	const pid = processOf(row) ?? Number(await pickProcess());
+	const pid = await chosenProcess(row);
 	const file = pid ? await dump(pid) : undefined;
 	if (file && await vscode.window.showInformationMessage(`The core file is written: ${file}`, "Open"))
 		await openCore(sessions, file);
@@ -82,6 +89,33 @@ function told<A extends unknown[]>(f: (...args: A) => Promise<void>): (...args: 
 	return (...args) => f(...args).catch((error: unknown) => {
 		void vscode.window.showErrorMessage(error instanceof Error ? error.message : String(error));
 	});
+}
+
+async function writeSnapshot(row: unknown): Promise<void> {
+	const pid = await chosenProcess(row);
+	const file = pid ? await saveSnapshot(pid) : undefined;
+	if (file)
+		void vscode.window.showInformationMessage(`The snapshot is saved: ${file}`);
+}
+
+async function compareWithLater(texts: Texts, row: unknown): Promise<void> {
+	const pid = await chosenProcess(row);
+	if (pid)
+		await compareLater(texts, pid);
+}
+
+async function compareChosen(texts: Texts, chosen: unknown): Promise<void> {
+	const files = await chosenFiles(chosen);
+	if (files)
+		await compareFiles(texts, files);
+}
+
+/** The process of a row, or of the session that the editor shows. */
+async function continueElsewhere({ sessions }: Parts, row: unknown): Promise<void> {
+	const pid = processOf(row) ?? sessions.active()?.pid ?? await chosenProcess(undefined);
+	if (pid === undefined)
+		return;
+	await handOver(sessions, pid);
 }
 
 /** What is done with the record of a row, or of the row that was clicked; the view shows what it has become. */
@@ -102,7 +136,7 @@ function ofRecords({ sessions, stored, files, texts }: Parts): Record<string, (r
 }
 
 export function commands(parts: Parts): vscode.Disposable[] {
-	const { sessions, tree } = parts;
+	const { sessions, tree, texts } = parts;
 	const active = (f: (s: Session) => Promise<void>) => async (): Promise<void> => {
 		const session = sessions.active();
 		if (session)
@@ -123,6 +157,13 @@ export function commands(parts: Parts): vscode.Disposable[] {
 		show: async () => show((await tree.selected())?.place),
 		dump: (row: unknown) => writeCore(sessions, row),
 		refresh: () => tree.refreshAll(),
+		saveSnapshot: writeSnapshot,
+		compareLater: (row: unknown) => compareWithLater(texts, row),
+		compareSnapshots: () => compareChosen(texts, undefined),
+		// The explorer gives the file that was clicked, and all that are chosen.
+		compareFiles: (_: unknown, chosen: unknown) => compareChosen(texts, chosen),
+		continueInRocgdb: (row: unknown) => continueElsewhere(parts, row),
+		continueInCudaGdb: (row: unknown) => continueElsewhere(parts, row),
 		...ofRecords(parts),
 	};
 	return [

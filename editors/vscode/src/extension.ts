@@ -14,6 +14,7 @@ import { socketSetting } from "./settings";
 import { attachTo } from "./start";
 import { Texts } from "./texts";
 import { wireTrace } from "./trace";
+import { vendorContext } from "./vendor";
 import { Records } from "./view/records";
 import { Tree } from "./view/tree";
 
@@ -65,7 +66,8 @@ export function activate(context: vscode.ExtensionContext): void {
 	const queues = new Queues();
 	void files.clean();
 	context.subscriptions.push(
-		...debuggers(), sessions, tree, stored, texts, ...commands({ sessions, tree, stored, files, texts }), coreEditor(sessions), links(sessions),
+		...debuggers(), sessions, tree, stored, texts, ...vendorContext(sessions),
+		...commands({ sessions, tree, stored, files, texts }), coreEditor(sessions), links(sessions),
 		vscode.debug.registerDebugAdapterTrackerFactory(TYPE, {
 			createDebugAdapterTracker: (session) => queues.tracker(session),
 		}),

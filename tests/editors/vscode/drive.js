@@ -5,6 +5,7 @@
 "use strict";
 const fs = require("fs");
 const { chromium } = require("playwright-core");
+const compare = require("./compare");
 const cores = require("./cores");
 const records = require("./records");
 const screen = require("./screen");
@@ -18,12 +19,13 @@ const FLAGS = [
 	"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 ];
 
-const STEPS = { ...screen.steps, ...cores, ...records, ...session, ...view };
+const STEPS = { ...screen.steps, ...compare, ...cores, ...records, ...session, ...view };
 const STORIES = {
 	session: ["openWorkbench", "lookAtPicker", "attach", "registers", "chooseLane", "disassembly", "debugConsole",
 		"pauseAtFault", "pauseAndContinue", "deviceFault", "stop", "attachInVain", "withoutAgent"],
 	abandoned: ["openWorkbench", "attachToHeld", "takeControl", "pause", "loseTab"],
 	abandonedView: ["openWorkbench", "attachToHeld", "takeControl", "openView", "pauseAll", "loseTab"],
+	compare: ["openWorkbench", "compareLater", "saveSnapshots", "compareFiles", "handOver"],
 	cores: ["openWorkbench", "openByDoubleClick", "startAgain", "openByMenu", "badLinks", "coreByLink", "attachByLink"],
 	records: ["openWorkbench", "openRecords", "newRecord", "openRecord", "pinRecord", "saveRecord", "removeRecord"],
 	view: ["openWorkbench", "openView", "attachFromView", "goToWhatRuns", "pauseAll", "goToLane", "leaveView"],

@@ -69,10 +69,11 @@ async function command(name) {
 const place = () => new URL(url).searchParams.get("folder");
 
 // An entry of the menu of a row.  A menu ignores clicks that come right after it has opened, but no keys.
-async function menu(at, name) {
+async function menu(at, name, choose = async () => undefined) {
 	const label = new RegExp(`^${name.replaceAll(".", "\\.")}$`);
 	await until("menu", async () => {
 		await page.keyboard.press("Escape");
+		await choose();
 		await at.click({ button: "right", timeout: 5000 });
 		await page.locator(".monaco-menu .action-label", { hasText: label }).hover({ timeout: 5000 });
 		await page.keyboard.press("Enter");

@@ -35,7 +35,7 @@ export class ProcessNode implements Node {
 			not ?? factsOf(p).join(", "), this.session !== undefined);
 		item.iconPath = not ? new vscode.ThemeIcon("circle-slash") : this.shown;
 		item.tooltip = [p.exe, factsOf(p).join(", "), not].filter((t) => t).join("\n");
-		item.contextValue = this.session ? "session" : not ? "closed" : "process";
+		item.contextValue = not ? "closed" : `${this.session ? "session" : "process"} ${p.vendor}`;
 		if (this.session)
 			item.collapsibleState = vscode.TreeItemCollapsibleState.Expanded;
 		return item;

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+// From us to the vendor's debugger.  A process has one debugger at a time: we let go of it before.
+import * as vscode from "vscode";
+import { agentctl } from "./program";
+import { Session, Sessions, TYPE } from "./sessions";
+
+/** An adapter that takes longer to leave is not waited for: gpu-agentctl then says who holds the process. */
+const LEAVE_MS = 10000;
+
+interface HandedOver {
+	pid: number;
+	command: string[];
+}
+
+async function leave(session: Session): Promise<void> {
+	const over = new Promise<void>((resolve) => {
+		const timer = setTimeout(() => { listener.dispose(); resolve(); }, LEAVE_MS);
+		const listener = vscode.debug.onDidTerminateDebugSession((s) => {
+			if (s.id === session.id) {
+				clearTimeout(timer);
+				listener.dispose();
+				resolve();
+			}
+		});
+	});
+	await vscode.debug.stopDebugging(session.debug);
+	await over;
+}
+
+function quoted(word: string): string {
+	return /^[\w./:=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+/**
+ * Ends our sessions of a process, and types the command of its vendor's debugger into a terminal, where
+ * a person is to start it.
+ */
+export async function handOver(sessions: Sessions, pid: number): Promise<void> {
+	const ours = sessions.all().filter((s) => s.pid === pid && s.debug.type === TYPE);
+	const socket = ours.map((s) => s.debug.configuration.socket as unknown).find((s): s is string => typeof s === "string");
+	await Promise.all(ours.map(leave));
+	const { command } = JSON.parse((await agentctl(["attach", String(pid), "--hand-over", "-j"], socket)).stdout) as HandedOver;
+	const terminal = vscode.window.createTerminal({ name: `${command[0]} ${pid}` });
+	terminal.show();
+	terminal.sendText(command.map(quoted).join(" "), false);
+	void vscode.window.showInformationMessage(
+		`GPU agent has let go of process ${pid}, which runs. Press Enter in the terminal to start ${command[0]}.`);
+}
