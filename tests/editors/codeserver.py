@@ -80,11 +80,13 @@ def write_launch(place, configurations):
 class Editor:
     """code-server with the extension; .sessions() is what it and adapters said."""
 
-    def __init__(self, s, modules, vsix):
+    def __init__(self, s, modules, vsix, **settings):
         self.trace_file = s.directory / "trace"
         data, extensions = s.directory / "data", s.directory / "extensions"
-        (data / "User").mkdir(parents=True)
-        (data / "User/settings.json").write_text(json.dumps(SETTINGS))
+        # Those of a machine are read where the agent is, which for the editor is another place than the window.
+        for scope in ("User", "Machine"):
+            (data / scope).mkdir(parents=True)
+            (data / scope / "settings.json").write_text(json.dumps({**SETTINGS, **settings}))
         config = s.directory / "code-server.yaml"
         config.write_text("auth: none\n")
         self.base = ["node", modules / "code-server/out/node/entry.js", "--config", config, "--user-data-dir", data,

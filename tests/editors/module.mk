@@ -7,3 +7,4 @@ system_tests += tests/editors/test_vscode_cores.py
 system_tests += tests/editors/test_vscode_view.py
 system_tests += tests/editors/test_vscode_records.py
 system_tests += tests/editors/test_vscode_compare.py
+system_tests += tests/editors/test_vscode_watch.py

@@ -18,6 +18,7 @@ import { ProcessNode } from "./view/process";
 import { RecordNode, Records } from "./view/records";
 import { Row } from "./view/row";
 import type { Tree } from "./view/tree";
+import type { Watcher } from "./watcher";
 
 const NOTICE_MS = 5000;
 
@@ -28,6 +29,7 @@ export interface Parts {
 	stored: Records;
 	files: RecordFiles;
 	texts: Texts;
+	watcher: Watcher;
 }
 
 /** The file that was chosen in the explorer, the one that its page names, or one that is asked for. */
@@ -111,10 +113,11 @@ async function compareChosen(texts: Texts, chosen: unknown): Promise<void> {
 }
 
 /** The process of a row, or of the session that the editor shows. */
-async function continueElsewhere({ sessions }: Parts, row: unknown): Promise<void> {
+async function continueElsewhere({ sessions, watcher }: Parts, row: unknown): Promise<void> {
 	const pid = processOf(row) ?? sessions.active()?.pid ?? await chosenProcess(undefined);
 	if (pid === undefined)
 		return;
+	await watcher.leave(pid);
 	await handOver(sessions, pid);
 }
 

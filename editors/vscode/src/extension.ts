@@ -17,6 +17,7 @@ import { wireTrace } from "./trace";
 import { vendorContext } from "./vendor";
 import { Records } from "./view/records";
 import { Tree } from "./view/tree";
+import { Watcher } from "./watcher";
 
 /** Asks for the process where the configuration names nothing; nothing is started when that is cancelled. */
 async function resolve(
@@ -63,11 +64,12 @@ export function activate(context: vscode.ExtensionContext): void {
 	const stored = new Records();
 	const files = new RecordFiles(vscode.Uri.joinPath(context.storageUri ?? context.globalStorageUri, "records").fsPath);
 	const texts = new Texts();
+	const watcher = new Watcher(sessions, files, texts);
 	const queues = new Queues();
 	void files.clean();
 	context.subscriptions.push(
-		...debuggers(), sessions, tree, stored, texts, ...vendorContext(sessions),
-		...commands({ sessions, tree, stored, files, texts }), coreEditor(sessions), links(sessions),
+		...debuggers(), sessions, tree, stored, texts, watcher, ...vendorContext(sessions),
+		...commands({ sessions, tree, stored, files, texts, watcher }), coreEditor(sessions), links(sessions),
 		vscode.debug.registerDebugAdapterTrackerFactory(TYPE, {
 			createDebugAdapterTracker: (session) => queues.tracker(session),
 		}),

@@ -6,6 +6,7 @@ import { Session, Sessions, TYPE } from "./sessions";
 
 /** An adapter that takes longer to leave is not waited for: gpu-agentctl then says who holds the process. */
 const LEAVE_MS = 10000;
+const PROMPT_MS = 1000;
 
 interface HandedOver {
 	pid: number;
@@ -42,6 +43,9 @@ export async function handOver(sessions: Sessions, pid: number): Promise<void> {
 	const { command } = JSON.parse((await agentctl(["attach", String(pid), "--hand-over", "-j"], socket)).stdout) as HandedOver;
 	const terminal = vscode.window.createTerminal({ name: `${command[0]} ${pid}` });
 	terminal.show();
+	// What is typed before the shell has its prompt is shown twice, and nothing tells that it has.
+	await terminal.processId;
+	await new Promise((resolve) => setTimeout(resolve, PROMPT_MS));
 	terminal.sendText(command.map(quoted).join(" "), false);
 	void vscode.window.showInformationMessage(
 		`GPU agent has let go of process ${pid}, which runs. Press Enter in the terminal to start ${command[0]}.`);

@@ -11,6 +11,7 @@ const records = require("./records");
 const screen = require("./screen");
 const session = require("./session");
 const view = require("./view");
+const watch = require("./watch");
 
 const [story, , , , , out] = process.argv.slice(2);
 const FLAGS = [
@@ -19,7 +20,7 @@ const FLAGS = [
 	"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 ];
 
-const STEPS = { ...screen.steps, ...compare, ...cores, ...records, ...session, ...view };
+const STEPS = { ...screen.steps, ...compare, ...cores, ...records, ...session, ...view, ...watch };
 const STORIES = {
 	session: ["openWorkbench", "lookAtPicker", "attach", "registers", "chooseLane", "disassembly", "debugConsole",
 		"pauseAtFault", "pauseAndContinue", "deviceFault", "stop", "attachInVain", "withoutAgent"],
@@ -28,6 +29,7 @@ const STORIES = {
 	compare: ["openWorkbench", "compareLater", "saveSnapshots", "compareFiles", "handOver"],
 	cores: ["openWorkbench", "openByDoubleClick", "startAgain", "openByMenu", "badLinks", "coreByLink", "attachByLink"],
 	records: ["openWorkbench", "openRecords", "newRecord", "openRecord", "pinRecord", "saveRecord", "removeRecord"],
+	watch: ["openWorkbench", "noticeOfException", "openFromNotice", "attachFromNotice", "endedSession"],
 	view: ["openWorkbench", "openView", "attachFromView", "goToWhatRuns", "pauseAll", "goToLane", "leaveView"],
 };
 
