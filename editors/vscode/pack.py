@@ -16,6 +16,7 @@ SCHEMA = "http://schemas.microsoft.com/developer/vsx-schema/2011"
 #: What a marketplace shows, by the file in the extension's directory.
 ASSETS = {"package.json": "Microsoft.VisualStudio.Code.Manifest",
           "README.md": "Microsoft.VisualStudio.Services.Content.Details",
+          "CHANGELOG.md": "Microsoft.VisualStudio.Services.Content.Changelog",
           "LICENSE.txt": "Microsoft.VisualStudio.Services.Content.License",
           "icon.png": "Microsoft.VisualStudio.Services.Icons.Default"}
 

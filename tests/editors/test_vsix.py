@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import struct
 import subprocess
@@ -35,6 +36,38 @@ def elements(text):
         e.text.strip() for e in ElementTree.fromstring(text).iter(f"{NAMESPACE}Description")]
 
 
+def check_walkthrough(walkthrough, package, names):
+    """Its pictures are there, and it leads to commands that there are."""
+    commands = {c["command"] for c in package["contributes"]["commands"]}
+    for step in walkthrough["steps"]:
+        assert f"extension/{step['media']['image']}" in names and step["media"]["altText"], step
+        leads = [*re.findall(r"command:(gpu-agent\.\w+)", step["description"]),
+                 *(e.partition(":")[2] for e in step["completionEvents"] if e.startswith("onCommand:"))]
+        assert set(leads) <= commands, set(leads) - commands
+
+
+def test_arguments_of_attach_are_declared():
+    """What the documentation names, the editor completes and checks in launch.json; the socket is the extension's own."""
+    package = json.loads((ROOT / "editors/vscode/package.json").read_text())
+    declared = package["contributes"]["debuggers"][0]["configurationAttributes"]["attach"]["properties"]
+    text = (ROOT / "docs/EDITORS.md").read_text()
+    named, = re.findall(r"^Arguments of `attach`: (.*?)Keys that the adapter", text, re.DOTALL | re.MULTILINE)
+    words = set(re.findall(r"`([a-z]\w+)`", named)) - {"true", "line", "kernel"}
+    assert words | {"socket"} == set(declared), words ^ set(declared)
+    readme = (ROOT / "editors/vscode/README.md").read_text()
+    assert all(f"`{name}`" in readme for name in declared), declared
+
+
+def test_the_sources_are_as_the_strictest_rules_have_it():
+    """tsc compiles them strictly (tsconfig.json); this is typescript-eslint."""
+    work = extension("vsix").parent / "work"
+    modules = npm.install(HERE / "eslint", lambda place: npm.run_npm(["install", "--ignore-scripts"], place))
+    run = subprocess.run(["node", HERE / "eslint/check.mjs", modules, work], text=True, capture_output=True, timeout=280,
+                         stdin=subprocess.DEVNULL, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert int(run.stderr) == len(list((ROOT / "editors/vscode/src").rglob("*.ts"))), run.stderr
+
+
 def test_the_file_has_what_a_marketplace_asks_for():
     with zipfile.ZipFile(extension("vsix")) as archive:
         assert archive.testzip() is None
@@ -51,8 +84,11 @@ def test_the_file_has_what_a_marketplace_asks_for():
         head = archive.read(f"extension/{package['icon']}")[:24]
         assert head[:8] == b"\x89PNG\r\n\x1a\n" and min(struct.unpack(">II", head[16:])) >= 128, head
         assert f"extension/{package['main']}" in names
+        assert f"\n## {package['version']}" in archive.read("extension/CHANGELOG" + ".md").decode()
+        for walkthrough in package["contributes"]["walkthroughs"]:
+            check_walkthrough(walkthrough, package, names)
     assert package["publisher"] and package["categories"] and package["license"] == "MIT" and "private" not in package
-    allowed = ("package.json", "README.md", "LICENSE.txt", "icon.png", "out/", "media/", "node_modules/vscode-jsonrpc/")
+    allowed = ("package.json", "README.md", "CHANGELOG", "LICENSE.txt", "icon.png", "out/", "media/", "node_modules/vscode-jsonrpc/")
     left = [n for n in names if not n.removeprefix("extension/").startswith((*allowed, "extension.vsixmanifest", "[Content_Types]"))]
     assert not left, left
 

@@ -54,7 +54,7 @@ export function coreEditor(sessions: Sessions): vscode.Disposable {
 	const old = namesOfTabs();
 	return vscode.window.registerCustomEditorProvider(VIEW, {
 		openCustomDocument: (uri) => ({ uri, dispose: () => undefined }),
-		resolveCustomEditor: async ({ uri }, panel) => {
+		resolveCustomEditor: ({ uri }, panel) => {
 			const file = pathOf(uri);
 			panel.webview.options = { enableCommandUris: ["gpu-agent.openCore"] };
 			panel.webview.html = page(file, "");

@@ -19,14 +19,23 @@ import { Records } from "./view/records";
 import { Tree } from "./view/tree";
 import { Watcher } from "./watcher";
 
+const FOLDERS_MAX = 16;
+
+/** Where sources may be that are not where the compiler saw them; the adapter takes no more. */
+function foldersOfWorkspace(): string[] {
+	const folders = vscode.workspace.workspaceFolders ?? [];
+	return folders.filter(({ uri }) => uri.scheme === "file").map(({ uri }) => uri.fsPath).slice(0, FOLDERS_MAX);
+}
+
 /** Asks for the process where the configuration names nothing; nothing is started when that is cancelled. */
 async function resolve(
 	_folder: vscode.WorkspaceFolder | undefined, config: vscode.DebugConfiguration,
 ): Promise<vscode.DebugConfiguration | undefined> {
+	const found = { sourceFolders: foldersOfWorkspace(), ...config };
 	if (config.pid || config.processId || config.coreFile)
-		return config;
+		return found;
 	const pid = await pickProcess(config.socket);
-	return pid ? { ...attachTo({ pid }), ...config, pid } : undefined;
+	return pid ? { ...attachTo({ pid }), ...found, pid } : undefined;
 }
 
 function adapter(session: vscode.DebugSession): vscode.DebugAdapterDescriptor {
@@ -45,14 +54,14 @@ function statusBar(): vscode.StatusBarItem {
 }
 
 function debuggers(): vscode.Disposable[] {
+	const offered = (): vscode.DebugConfiguration[] => [attachTo({ pid: "${command:PickProcess}" })];
 	const provider: vscode.DebugConfigurationProvider = {
-		provideDebugConfigurations: () => [attachTo({ pid: "${command:PickProcess}" })],
-		resolveDebugConfiguration: resolve,
+		provideDebugConfigurations: offered, resolveDebugConfiguration: resolve,
 	};
 	return [
 		vscode.debug.registerDebugConfigurationProvider(TYPE, provider),
 		vscode.debug.registerDebugConfigurationProvider(
-			TYPE, { provideDebugConfigurations: provider.provideDebugConfigurations },
+			TYPE, { provideDebugConfigurations: offered },
 			vscode.DebugConfigurationProviderTriggerKind.Dynamic),
 		vscode.debug.registerDebugAdapterDescriptorFactory(TYPE, { createDebugAdapterDescriptor: adapter }),
 	];

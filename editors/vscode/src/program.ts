@@ -27,7 +27,7 @@ export function run(argv: string[], cancel?: vscode.CancellationToken, socket?: 
 		const env = { ...process.env, ...environment(socketSetting(socket)) };
 		const child = execFile(program(), argv, { env, maxBuffer: OUTPUT_BYTES }, (error, stdout, stderr) => {
 			if (error && typeof error.code !== "number" && !error.signal)
-				reject(error);
+				reject(new Error(error.message));
 			else
 				resolve({ code: error ? Number(error.code ?? 1) : 0, stdout, stderr });
 		});

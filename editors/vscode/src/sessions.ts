@@ -125,7 +125,7 @@ export class Sessions implements vscode.Disposable {
 	}
 
 	dispose(): void {
-		this.listeners.forEach((l) => l.dispose());
+		vscode.Disposable.from(...this.listeners).dispose();
 	}
 
 	/** It has begun: its first stop may have been told already. */

@@ -32,6 +32,6 @@ export class Texts implements vscode.TextDocumentContentProvider, vscode.Disposa
 	}
 
 	dispose(): void {
-		this.listeners.forEach((l) => l.dispose());
+		vscode.Disposable.from(...this.listeners).dispose();
 	}
 }

@@ -9,8 +9,8 @@ export function wireTrace(file: string): vscode.DebugAdapterTrackerFactory {
 			const write = (line: object): void =>
 				fs.appendFileSync(file, JSON.stringify({ session: id, ...line }) + "\n");
 			return {
-				onWillReceiveMessage: (message) => write({ to: "adapter", message }),
-				onDidSendMessage: (message) => write({ to: "editor", message }),
+				onWillReceiveMessage: (message: unknown) => write({ to: "adapter", message }),
+				onDidSendMessage: (message: unknown) => write({ to: "editor", message }),
 				onError: (error) => write({ error: error.message }),
 				onExit: (code, signal) => write({ exit: code ?? null, signal: signal ?? null }),
 			};

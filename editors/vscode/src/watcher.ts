@@ -30,13 +30,13 @@ function keyOf(p: Process): string {
 
 /** In one line, for a person. */
 export function describe(p: Pick<Process, "pid" | "comm">, raised: ExceptionRaisedParams): string {
-	const [group] = raised.groups ?? [];
-	const frame = group?.frames?.[0];
+	const group = raised.groups.at(0);
+	const frame = group?.frames.at(0);
 	const place = [
 		...(group ? [`${count(group.waves, "wave")}${group.kernel?.name ? ` of ${group.kernel.name}` : ""}`] : []),
 		...(frame?.file ? [`${frame.file.replace(/^.*\//, "")}:${frame.line ?? "?"}`] : []),
 	].join(", ");
-	const text = (raised.text ?? raised.exceptions.join(", ")).replace(/\.$/, "");
+	const text = raised.text.replace(/\.$/, "");
 	return `GPU exception in process ${p.pid} ${p.comm}: ${text}${place ? ` (${place})` : ""}.`;
 }
 
@@ -74,7 +74,7 @@ export class Watcher implements vscode.Disposable {
 	dispose(): void {
 		clearInterval(this.poll);
 		void this.agent?.close();
-		this.listeners.forEach((l) => l.dispose());
+		vscode.Disposable.from(...this.listeners).dispose();
 	}
 
 	/** As the settings are now.  With the connection end the sessions that it holds. */

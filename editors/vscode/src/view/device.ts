@@ -47,16 +47,16 @@ class QueueNode implements Node {
 			...(waves === undefined ? [] : [count(waves, "wave")]),
 			...(faulting ? [`${faulting} faulted`] : []),
 			...(suspended ? ["suspended"] : []),
-			...(this.queue.exceptions ?? []),
+			...this.queue.exceptions,
 		];
 		const item = row(this.id, `queue ${number}`, facts.join(", "), this.groups.length > 0);
-		item.iconPath = faulting || this.queue.exceptions?.length ? FAULT : new vscode.ThemeIcon("list-ordered");
+		item.iconPath = faulting || this.queue.exceptions.length ? FAULT : new vscode.ThemeIcon("list-ordered");
 		if (this.groups.length)
 			item.collapsibleState = vscode.TreeItemCollapsibleState.Expanded;
 		return item;
 	}
 
-	async children(): Promise<Node[]> {
+	children(): Node[] {
 		return this.groups;
 	}
 }
@@ -74,14 +74,14 @@ class DeviceNode implements Node {
 		const mine = this.threads();
 		const waves = mine.reduce((n, t) => n + t.group.waves, 0);
 		const item = row(this.id, `GPU ${this.at} ${name}`,
-			[arch, `${count(waves, "wave")} in ${count(mine.length, "group")}`, ...(exceptions ?? [])].join(", "), true);
-		item.iconPath = mine.some((t) => t.faulting) || exceptions?.length ? FAULT : new vscode.ThemeIcon("circuit-board");
+			[arch, `${count(waves, "wave")} in ${count(mine.length, "group")}`, ...exceptions].join(", "), true);
+		item.iconPath = mine.some((t) => t.faulting) || exceptions.length ? FAULT : new vscode.ThemeIcon("circuit-board");
 		item.collapsibleState = vscode.TreeItemCollapsibleState.Expanded;
 		return item;
 	}
 
 	/** A group of waves of one queue is below that; one of several stands beside them. */
-	async children(): Promise<Node[]> {
+	children(): Node[] {
 		const mine = this.threads();
 		const node = (id: string) => (t: Thread) => new GroupNode(id, this.session, t, this.all.paused);
 		const queues = this.all.queues.filter((q) => q.gpu_id === this.device.gpu_id).map((q) => {
@@ -103,7 +103,7 @@ function isOnlyOf(t: Thread, q: Queue): boolean {
 /** The devices that a session knows, those without anything on them left out where others have something. */
 export async function devicesOf(parent: string, session: Session): Promise<Node[]> {
 	const all = await session.groups();
-	const busy = (d: Device): boolean => d.exceptions?.length > 0 || all.groups.some((t) => t.group.gpu_id === d.gpu_id) ||
+	const busy = (d: Device): boolean => d.exceptions.length > 0 || all.groups.some((t) => t.group.gpu_id === d.gpu_id) ||
 		all.queues.some((q) => q.gpu_id === d.gpu_id);
 	const nodes: Node[] = all.devices.map((d, i) => ({ d, node: new DeviceNode(parent, session, i, d, all) }))
 		.filter(({ d }) => busy(d)).map(({ node }) => node);

@@ -12,7 +12,7 @@ export interface Node {
 	/** Where a click on the row goes. */
 	readonly place?: Place;
 	/** What is in it.  @p automatic: the view looks again, and nobody has opened the row */
-	children(automatic: boolean): Promise<Node[]>;
+	children(automatic: boolean): Promise<Node[]> | Node[];
 }
 
 /** What a row that can be clicked shows. */
@@ -52,7 +52,7 @@ export class Remark implements Node {
 		return item;
 	}
 
-	async children(): Promise<Node[]> {
+	children(): Node[] {
 		return [];
 	}
 }

@@ -41,7 +41,7 @@ export class ProcessNode implements Node {
 		return item;
 	}
 
-	async children(): Promise<Node[]> {
+	children(): Promise<Node[]> | Node[] {
 		return this.session ? devicesOf(this.session.id, this.session) : [];
 	}
 }
@@ -61,7 +61,7 @@ export class Others implements Node {
 		return item;
 	}
 
-	async children(): Promise<Node[]> {
+	children(): Node[] {
 		return this.processes;
 	}
 }

@@ -58,7 +58,7 @@ export class RecordNode implements Node {
 		return item;
 	}
 
-	async children(): Promise<Node[]> {
+	children(): Node[] {
 		return [];
 	}
 }
@@ -71,7 +71,7 @@ class Roots implements Node {
 		return row(this.id, "Stored Records", "", true);
 	}
 
-	async children(): Promise<Node[]> {
+	children(): Node[] {
 		return this.list.map((r) => new RecordNode(r));
 	}
 }

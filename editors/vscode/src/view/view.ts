@@ -66,7 +66,7 @@ export abstract class View implements vscode.TreeDataProvider<Row>, vscode.Dispo
 	dispose(): void {
 		clearInterval(this.poll);
 		clearTimeout(this.settle);
-		this.listeners.forEach((l) => l.dispose());
+		vscode.Disposable.from(...this.listeners).dispose();
 	}
 
 	/** Nobody is asked for what nobody sees. */

@@ -29,7 +29,7 @@ export class LaneNode implements Node {
 		return { session: this.session, focus: { threadId: this.threadId, wave: this.wave.ref, lane: this.lane.lane } };
 	}
 
-	async children(): Promise<Node[]> {
+	children(): Node[] {
 		return [];
 	}
 }
@@ -44,7 +44,7 @@ export class WaveNode implements Node {
 
 	item(): vscode.TreeItem {
 		const { ref, lanes, width, state, reasons, exception } = this.wave;
-		const where = ref.workgroup?.length ? [`workgroup (${ref.workgroup.join(", ")})`] : [];
+		const where = ref.workgroup.length ? [`workgroup (${ref.workgroup.join(", ")})`] : [];
 		const why = exception ?? reasons.join(", ");
 		const item = row(this.id, `wave ${ref.queue_id}:${ref.unit}:${ref.index}`,
 			[...where, `${lanes} of ${width} lanes active`, why || state].join(", "), true);
