@@ -73,6 +73,8 @@ async function badLinks() {
 	await rows(NOTICE, "no absolute path");
 	await link(`/core?path=${place()}`);
 	await rows(NOTICE, "is no file");
+	await link(`/attach?pid=${pid}&socket=${place()}/other.sock`);
+	seen.socketOfOther = await rows(NOTICE, "belongs to another user");
 	await link(`/attach?pid=${pid}&socket=${place()}/one.gpucore`);
 	seen.badLinks = await rows(NOTICE, "socket is none");
 	seen.afterBadLinks = await texts(".debug-toolbar:visible");

@@ -8,6 +8,7 @@ const { chromium } = require("playwright-core");
 const compare = require("./compare");
 const cores = require("./cores");
 const records = require("./records");
+const running = require("./running");
 const screen = require("./screen");
 const session = require("./session");
 const view = require("./view");
@@ -20,8 +21,10 @@ const FLAGS = [
 	"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 ];
 
-const STEPS = { ...screen.steps, ...compare, ...cores, ...records, ...session, ...view, ...watch };
+const STEPS = { ...screen.steps, ...compare, ...cores, ...records, ...running, ...session, ...view, ...watch };
 const STORIES = {
+	running: ["openWorkbench", "openView", "attachToRunning", "faultAfterAttach", "watchAtFault", "watchWhileRunning",
+		"hiddenSources"],
 	session: ["openWorkbench", "lookAtPicker", "attach", "registers", "chooseLane", "disassembly", "debugConsole",
 		"pauseAtFault", "pauseAndContinue", "deviceFault", "stop", "attachInVain", "withoutAgent"],
 	abandoned: ["openWorkbench", "attachToHeld", "takeControl", "pause", "loseTab"],
