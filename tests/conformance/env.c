@@ -240,7 +240,7 @@ bool env_plain(const char *permissions)
 
 	snprintf(option, sizeof(option), "--permissions=%s", permissions ? permissions : "process");
 	if (!path)
-		return env_sim("1.17", "none", option);
+		return env_sim(env_efault_leaves_session() ? "1.17" : "1.17+", "none", option);
 	if (permissions && (!rule || strcmp(rule, permissions))) {
 		test_skip("%s follows another permission rule, or GPU_AGENT_KFD_PERMISSIONS "
 			  "does not say which",
@@ -256,7 +256,7 @@ bool env_efault_leaves_session(void)
 {
 	const char *v = getenv("GPU_AGENT_KFD_EFAULT");
 
-	return !env.real || !v || strcmp(v, "new");
+	return !v || strcmp(v, "new");
 }
 
 int env_kfd(void)

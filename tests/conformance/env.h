@@ -8,7 +8,8 @@
  *
  * With GPU_AGENT_KFD set, tests run on that device; those that need GPUs, queues or the control
  * file of the simulator are then skipped.  Otherwise each test starts a simulator of its own.
- * GPU_AGENT_KFD_PERMISSIONS=thread|process says which permission rule a real device follows.
+ * GPU_AGENT_KFD_PERMISSIONS=thread|process says which permission rule a real device follows,
+ * GPU_AGENT_KFD_EFAULT=new that an ENABLE which ends with EFAULT leaves no session; a simulator does so then, too.
  *
  * One test at a time; everything it started ends with it, also after a fatal assertion.
  */

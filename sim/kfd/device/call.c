@@ -121,8 +121,7 @@ void sim_call_wake(struct sim *s, enum sim_wait wait, const struct sim_process *
 	/* Each send lets one waiter go; surplus sends are remembered. */
 	call = find_parked(s, SIM_WAIT_RUNTIME, target);
 	if (call && call->target->handshake) {
-		call->target->handshake--;
-		call->target->runtime_retry = false;
+		sim_runtime_answered(call->target);
 		sim_call_finish(s, call, 0);
 	}
 }

@@ -119,6 +119,12 @@ static int refuse_invalid(struct sim *s, struct sim_call *call, struct sim_proce
 	return -EINVAL;
 }
 
+/* Debian builds its kernels without CONFIG_HSA_AMD_SVM; the size is looked at all the same. */
+static int refuse_svm(struct sim *s, struct sim_call *call, struct sim_process *p)
+{
+	return call->arg_size < sizeof(struct kfdabi_svm_args) ? -EINVAL : -EPERM;
+}
+
 static int refuse_deprecated(struct sim *s, struct sim_call *call, struct sim_process *p)
 {
 	return -EPERM;
@@ -173,7 +179,7 @@ static const struct command {
 	[KFDABI_NR_IMPORT_DMABUF] = { 24, 0, NULL, refuse_invalid },
 	[KFDABI_NR_ALLOC_QUEUE_GWS] = { 16, 0, "gws", alloc_gws },
 	[KFDABI_NR_SMI_EVENTS] = { SIZE(smi_events_args), 0, NULL, smi_events },
-	[KFDABI_NR_SVM] = { SIZE(svm_args), 0, NULL, refuse_invalid },
+	[KFDABI_NR_SVM] = { SIZE(svm_args), 0, NULL, refuse_svm },
 	[KFDABI_NR_SET_XNACK_MODE] = { SIZE(set_xnack_mode_args), 0, NULL, set_xnack_mode },
 	[KFDABI_NR_CRIU_OP] = { SIZE(criu_args), 0, NULL, criu_op },
 	[KFDABI_NR_AVAILABLE_MEMORY] = { SIZE(available_memory_args), 0, NULL, sim_memory_available },

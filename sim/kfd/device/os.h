@@ -47,8 +47,12 @@ struct sim_os {
 	/** Read all bytes, or fail with -EFAULT; page protection counts. */
 	int (*mem_read)(int tgid, uint64_t addr, void *buf, size_t size);
 	int (*mem_write)(int tgid, uint64_t addr, const void *buf, size_t size);
-	/** Duplicate a descriptor of @p tgid.  -EBADF. */
-	int (*fd_take)(int tgid, int fd, int *ret_fd);
+	/** Whether two processes have one address space. */
+	bool (*shares_memory)(int tgid, int other);
+	/** Thread that traces a process' main thread, 0 if none. */
+	int (*leader_tracer)(int tgid);
+	/** Duplicate a descriptor of the thread @p tid, which may have a table of its own.  -EBADF. */
+	int (*fd_take)(int tid, int fd, int *ret_fd);
 	void (*fd_close)(int fd);
 	/**
 	 * Do what the kernel's one-byte write to dbg_fd does; it never blocks and reports nothing.

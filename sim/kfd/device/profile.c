@@ -69,12 +69,17 @@ static const struct gpu_profile gpus[] = {
 	  .vgpr_bytes_per_cu = 0x40000, .vram_size = 4 * GIB },
 };
 
-/* Named by interface version; 1.22+ is 1.22 with a longer device entry. */
+/*
+ * Named by interface version; 1.17+ is that of Linux 6.12.111 and later, 1.22+ is 1.22 with a longer
+ * device entry.
+ */
 static const struct kernel_profile kernels[] = {
 	{ .name = "1.11", .minor = 11, .device_entry_size = 120 },
 	{ .name = "1.13", .minor = 13, .device_entry_size = 120, .has_debug = true },
 	{ .name = "1.17", .minor = 17, .device_entry_size = 120, .has_debug = true,
 	  .process_bound = true },
+	{ .name = "1.17+", .minor = 17, .device_entry_size = 120, .has_debug = true,
+	  .process_bound = true, .enable_unwinds = true },
 	{ .name = "1.18", .minor = 18, .device_entry_size = 120, .has_debug = true },
 	{ .name = "1.22", .minor = 22, .device_entry_size = 120, .has_debug = true,
 	  .contexts = true, .lds_flag = true },

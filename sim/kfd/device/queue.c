@@ -92,9 +92,10 @@ int sim_queue_update(struct sim *s, struct sim_call *call, struct sim_process *p
 	const struct kfdabi_update_queue_args *a = call->arg;
 	struct sim_queue *q = sim_queue_find(p, a->queue_id);
 
-	if (!q || !ring_is_valid(a->ring_size, a->queue_percentage, a->queue_priority))
+	if (!ring_is_valid(a->ring_size, a->queue_percentage, a->queue_priority))
 		return -EINVAL;
-	if (a->ring_base_address >= sim_user_end())
+	/* The driver's word for a queue that does not exist (pqm_update_queue_properties()). */
+	if (!q || a->ring_base_address >= sim_user_end())
 		return -EFAULT;
 	q->args.ring_base_address = a->ring_base_address;
 	q->args.ring_size = a->ring_size;
@@ -121,7 +122,10 @@ int sim_queue_wave_state(struct sim *s, struct sim_call *call, struct sim_proces
 	struct kfdabi_get_queue_wave_state_args *a = call->arg;
 	struct sim_queue *q = sim_queue_find(p, a->queue_id);
 
-	if (!q || !sim_queue_is_compute(q) || sim_queue_is_running(q))
+	/* As above (pqm_get_wave_state()). */
+	if (!q)
+		return -EFAULT;
+	if (!sim_queue_is_compute(q) || sim_queue_is_running(q))
 		return -EINVAL;
 	sim_save_areas_write(s, p);
 	sim_waves_used(q, &a->ctl_stack_used_size, &a->save_area_used_size);

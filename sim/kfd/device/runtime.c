@@ -16,11 +16,19 @@
 static int handshake(struct sim *s, struct sim_call *call, struct sim_process *p)
 {
 	if (p->handshake) {
-		p->handshake--;
-		p->runtime_retry = false;
+		sim_runtime_answered(p);
 		return 0;
 	}
 	return sim_call_park(s, call, SIM_WAIT_RUNTIME, p);
+}
+
+void sim_runtime_answered(struct sim_process *p)
+{
+	p->handshake--;
+	p->runtime_retry = false;
+	/* Kept while the debugger is waited for (kfd_chardev.c:runtime_disable). */
+	if (p->runtime.runtime_state == KFDABI_RUNTIME_STATE_DISABLED)
+		p->runtime.ttmp_setup = 0;
 }
 
 /* Switch the runtime on.  A call that was repeated after a signal only waits again. */
@@ -52,9 +60,10 @@ static int runtime_off(struct sim *s, struct sim_call *call, struct sim_process 
 
 	p->runtime.runtime_state = KFDABI_RUNTIME_STATE_DISABLED;
 	p->runtime.r_debug = 0;
-	p->runtime.ttmp_setup = 0;
-	if (!p->debugged)
+	if (!p->debugged) {
+		p->runtime.ttmp_setup = 0;
 		return 0;
+	}
 	if (was_enabled)
 		sim_trap_deactivate(s, p);
 	if (!p->runtime_retry)
@@ -120,8 +129,6 @@ int sim_event_create(struct sim *s, struct sim_call *call, struct sim_process *p
 
 	if (r)
 		return r;
-	if (a->event_type > KFDABI_EVENT_MEMORY)
-		return -EINVAL;
 	/* Ids are never used again here. */
 	if (p->next_event > KFDABI_SIGNAL_EVENT_LIMIT)
 		return -ENOSPC;
@@ -167,7 +174,7 @@ int sim_event_set(struct sim *s, struct sim_call *call, struct sim_process *p)
 	const struct kfdabi_event_args *a = call->arg;
 	struct sim_event *e = sim_event_find(p, a->event_id);
 
-	if (!e || e->type == KFDABI_EVENT_MEMORY)
+	if (!e || e->type != KFDABI_EVENT_SIGNAL)
 		return -EINVAL;
 	sim_event_signal(s, p, e);
 	return 0;
@@ -178,7 +185,7 @@ int sim_event_reset(struct sim *s, struct sim_call *call, struct sim_process *p)
 	const struct kfdabi_event_args *a = call->arg;
 	struct sim_event *e = sim_event_find(p, a->event_id);
 
-	if (!e)
+	if (!e || e->type != KFDABI_EVENT_SIGNAL)
 		return -EINVAL;
 	e->signaled = false;
 	return 0;
@@ -252,10 +259,26 @@ bool sim_events_ready(struct sim *s, struct sim_call *call, int *ret_result)
 		}
 		signaled += e->signaled;
 	}
-	if (signaled < (a->wait_for_all ? a->num_events : 1))
+	/* No event at all is enough events. */
+	if (signaled < (a->wait_for_all ? a->num_events : !!a->num_events))
 		return false;
 	*ret_result = events_collect(s, call);
 	return true;
+}
+
+/* Whether all events are there when the wait begins. */
+static int events_exist(struct sim *s, const struct sim_call *call, struct sim_process *p)
+{
+	const struct kfdabi_wait_events_args *a = call->arg;
+	struct kfdabi_event_data data;
+
+	for (uint32_t i = 0; i < a->num_events; i++) {
+		if (s->os->mem_read(call->tid, event_address(a, i), &data, sizeof(data)))
+			return -EFAULT;
+		if (!sim_event_find(p, data.event_id))
+			return -EINVAL;
+	}
+	return 0;
 }
 
 int sim_events_wait(struct sim *s, struct sim_call *call, struct sim_process *p)
@@ -265,6 +288,9 @@ int sim_events_wait(struct sim *s, struct sim_call *call, struct sim_process *p)
 
 	if (a->num_events > KFDABI_SIGNAL_EVENT_LIMIT)
 		return -EINVAL;
+	r = events_exist(s, call, p);
+	if (r)
+		return r;
 	call->target = p;
 	if (sim_events_ready(s, call, &r))
 		return r;

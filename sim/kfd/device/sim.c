@@ -61,6 +61,10 @@ struct sim_process *sim_process_find(struct sim *s, int tgid)
 	TAILQ_FOREACH(p, &s->processes, link)
 		if (p->tgid == tgid && !p->gone && p->context == SIM_CONTEXT_PRIMARY)
 			return p;
+	/* To the driver, processes are address spaces. */
+	TAILQ_FOREACH(p, &s->processes, link)
+		if (!p->gone && p->context == SIM_CONTEXT_PRIMARY && s->os->shares_memory(p->tgid, tgid))
+			return p;
 	return NULL;
 }
 
@@ -219,7 +223,8 @@ int sim_open(struct sim *s, int tgid, struct sim_file *ret_file)
 	if (!p)
 		return r;
 	p->n_files++;
-	*ret_file = (struct sim_file){ .process = p, .tgid = tgid };
+	/* Whoever shares the memory of another may open the device, and do nothing with it. */
+	*ret_file = (struct sim_file){ .process = p, .tgid = p->tgid };
 	return 0;
 }
 

@@ -238,7 +238,9 @@ void sim_tick(struct sim *s);
 int sim_context_create(struct sim *s, struct sim_call *call);
 /** Find a living context, primary or not, by its PASID; NULL if there is none. */
 struct sim_process *sim_context_find(struct sim *s, uint32_t pasid);
-/** Find the primary context of a living process; NULL if it has none. */
+/**
+ * Find the primary context of a living process, or of one that it shares its memory with; NULL if there is none.
+ */
 struct sim_process *sim_process_find(struct sim *s, int tgid);
 /** Make the primary context of a process.  @return NULL with *ret_error. */
 struct sim_process *sim_process_create(struct sim *s, int tgid, int *ret_error);
@@ -362,6 +364,8 @@ void sim_save_areas_write(struct sim *s, struct sim_process *p);
 /* ---- the application's side (runtime.c) ---- */
 /** The command RUNTIME_ENABLE, which waits for a debugger. */
 int sim_runtime_enable(struct sim *s, struct sim_call *call, struct sim_process *p);
+/** Take one answer of a debugger: a call that switches the runtime on or off is done. */
+void sim_runtime_answered(struct sim_process *p);
 /** The command CREATE_EVENT. */
 int sim_event_create(struct sim *s, struct sim_call *call, struct sim_process *p);
 /** The command DESTROY_EVENT. */

@@ -126,7 +126,7 @@ static int op_enable(struct sim *s, struct sim_call *call, struct sim_process *p
 	r = enable_check_devices(p);
 	if (r)
 		return r;
-	r = s->os->fd_take(call->tgid, (int)a->enable.dbg_fd, &p->dbg_fd);
+	r = s->os->fd_take(call->tid, (int)a->enable.dbg_fd, &p->dbg_fd);
 	if (r) {
 		p->dbg_fd = -1;
 		return r;
@@ -376,7 +376,10 @@ static struct sim_process *find_target(struct sim *s, const struct sim_call *cal
 static bool may_debug(const struct sim *s, const struct sim_call *call,
 		      const struct sim_task *task, const struct sim_process *p, uint32_t op)
 {
-	if (p == call->file->process || task->leader_tracer == call->tid)
+	/* It is the tracer of the context's own process that counts. */
+	int tracer = p->tgid == task->tgid ? task->leader_tracer : s->os->leader_tracer(p->tgid);
+
+	if (p == call->file->process || tracer == call->tid)
 		return true;
 	if (s->process_bound)
 		return p->debugger == call->file->process;

@@ -139,7 +139,12 @@ static void do_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 static void do_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,
 		       struct fuse_file_info *fi)
 {
-	if (to_set & ~(FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_CTIME |
+	bool is_device = tree_kind_of(front_of(req)->sim, ino) == TREE_KFD;
+
+	/* ftruncate() names a file; open() with O_TRUNC does not, and devices ignore it. */
+	if (is_device && fi && to_set & FUSE_SET_ATTR_SIZE)
+		fuse_reply_err(req, EINVAL);
+	else if (to_set & ~(FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_CTIME |
 		       FUSE_SET_ATTR_MTIME_NOW | FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_ATIME_NOW))
 		fuse_reply_err(req, EPERM);
 	else

@@ -101,7 +101,19 @@ static int mem_write(int tgid, uint64_t addr, const void *buf, size_t size)
 	return p ? 0 : -EFAULT;
 }
 
-static int fd_take(int tgid, int fd, int *ret)
+static bool shares_memory(int tgid, int other)
+{
+	return false;
+}
+
+static int leader_tracer(int tgid)
+{
+	struct sim_task task;
+
+	return task_find(tgid, (uint32_t)tgid, &task) ? 0 : task.leader_tracer;
+}
+
+static int fd_take(int tid, int fd, int *ret)
 {
 	*ret = fd & 0xff;
 	return fd < 0 ? -EBADF : 0;
@@ -145,7 +157,8 @@ static uint64_t store_used(void)
 }
 
 static const struct sim_os fake_os = {
-	now_ns, task_find, tgid_of, hold, hold_release, holds, mem_read, mem_write, fd_take,
+	now_ns, task_find, tgid_of, hold, hold_release, holds, mem_read, mem_write, shares_memory,
+	leader_tracer, fd_take,
 	fd_close, notify, is_dying, store_read, store_write, store_free, store_used,
 };
 

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/kcmp.h>
 #include <linux/nsfs.h>
 #include <poll.h>
 #include <signal.h>
@@ -28,6 +29,9 @@
 #include "base/clock.h"
 #include "store.h"
 
+#ifndef PIDFD_THREAD
+#define PIDFD_THREAD O_EXCL
+#endif
 #define NS_DEPTH_MAX 33 /* The kernel allows 32 nested ones. */
 
 /* See sim_os_linux_own_device(). */
@@ -299,18 +303,46 @@ static int mem_write(int tgid, uint64_t addr, const void *buf, size_t size)
 	return process_vm_writev(tgid, &local, 1, &remote, 1, 0) == (ssize_t)size ? 0 : -EFAULT;
 }
 
+static bool shares_memory(int tgid, int other)
+{
+	return syscall(SYS_kcmp, tgid, other, KCMP_VM, 0, 0) == 0;
+}
+
+static int leader_tracer(int tgid)
+{
+	struct status st;
+
+	return status_read(tgid, &st) ? 0 : st.tracer;
+}
+
 /* ---- descriptors ---- */
 
-static int fd_take(int tgid, int fd, int *ret_fd)
+/* Of a thread where the kernel can tell (since Linux 6.9), else of its process. */
+static int descriptors_of(int tid)
 {
-	auto_close int pidfd = (int)syscall(SYS_pidfd_open, tgid, 0);
-	int got;
+	int fd = (int)syscall(SYS_pidfd_open, tid, PIDFD_THREAD), tgid;
+
+	if (fd < 0 && errno == EINVAL && !tgid_of(tid, &tgid))
+		fd = (int)syscall(SYS_pidfd_open, tgid, 0);
+	return fd;
+}
+
+static int fd_take(int tid, int fd, int *ret_fd)
+{
+	auto_close int pidfd = descriptors_of(tid);
+	int got, flags;
 
 	if (pidfd < 0)
 		return -EBADF;
 	got = (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
 	if (got < 0)
 		return -EBADF;
+	/* The driver's fget() does not find what was opened as a place only. */
+	flags = fcntl(got, F_GETFL);
+	if (flags < 0 || flags & O_PATH) {
+		close(got);
+		return -EBADF;
+	}
 	*ret_fd = got;
 	return 0;
 }
@@ -395,6 +427,8 @@ const struct sim_os sim_os_linux = {
 	.holds = hold_holds,
 	.mem_read = mem_read,
 	.mem_write = mem_write,
+	.shares_memory = shares_memory,
+	.leader_tracer = leader_tracer,
 	.fd_take = fd_take,
 	.fd_close = fd_close,
 	.notify = notify,
