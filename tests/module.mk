@@ -10,6 +10,7 @@ include tests/inferior/module.mk
 include tests/hardware/module.mk
 include tests/wave/module.mk
 include tests/system/module.mk
+include tests/chaos/module.mk
 include tests/clients/module.mk
 include tests/docs/module.mk
 include tests/dap/module.mk

@@ -285,15 +285,21 @@ ANSWERS(threads)
 
 /* ---- forks ---- */
 
+/* Nothing stays: whoever read the output would wait for it. */
+static void wait_for_the_end(pid_t parent)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (getppid() == parent)
+		pause();
+	_exit(0);
+}
+
 static int play_fork(const uint64_t *with)
 {
-	pid_t pid = fork();
+	pid_t parent = getpid(), pid = fork();
 
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		for (;;)
-			pause();
-	}
+	if (!pid)
+		wait_for_the_end(parent);
 	return pid;
 }
 
@@ -374,16 +380,15 @@ ANSWERS(execs)
 
 static int sharer_run(void *arg)
 {
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	for (;;)
-		pause();
+	wait_for_the_end((pid_t)(intptr_t)arg);
 	return 0;
 }
 
 static int play_sharer(const uint64_t *with)
 {
 	static char stack[STACK_SIZE];
-	int pid = clone(sharer_run, stack + sizeof(stack) - 64, CLONE_VM | SIGCHLD, NULL);
+	int pid = clone(sharer_run, stack + sizeof(stack) - 64, CLONE_VM | SIGCHLD,
+			(void *)(intptr_t)getpid());
 
 	return pid < 0 ? -errno : pid;
 }
