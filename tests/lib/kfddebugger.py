@@ -17,7 +17,7 @@ import struct
 from typing import NoReturn
 
 DBG_TRAP = 0xC0204B26
-ENABLE, QUERY_DEBUG_EVENT = 0, 11
+ENABLE, DISABLE, QUERY_DEBUG_EVENT = 0, 1, 11
 RUNTIME_MASK = 1 << 47
 PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT = 17, 0x4206, 0x4207
 WALL = 0x40000000
@@ -59,6 +59,15 @@ class _Child:
 
     def query(self) -> int:
         return self._trap(QUERY_DEBUG_EVENT, b"")
+
+
+def disable(pid: int, device: str) -> int:
+    """End whatever session there is on a process, as somebody who has nothing to do with it; errno, 0 for none."""
+    child = _Child(pid, device)
+    try:
+        return child._trap(DISABLE, b"")
+    finally:
+        os.close(child.kfd)
 
 
 class Debugger:

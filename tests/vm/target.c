@@ -4,7 +4,8 @@
  * the runtime on and off with an own r_debug, repeating interrupted calls.
  *
  * One word a line on standard input; "WORD RESULT" on standard output, RESULT being 0 or -errno:
- *	open, close, on, off, exec, exit, nodump (become undumpable); pid is answered with the process id.
+ *	open, close, on, off, exec, exit, nodump (become undumpable), disable (end whatever session there is
+ *	on this process), leader (the main thread ends, the other one stays); pid is answered with the process id.
  * Two threads, as any real program: a target with one thread hides who is signalled.
  */
 #include <errno.h>
@@ -59,6 +60,14 @@ static int set_runtime(bool on)
 	return r < 0 ? -errno : 0;
 }
 
+/* Every process may do that to itself. */
+static int do_disable(void)
+{
+	struct kfdabi_dbg_args args = { .pid = (uint32_t)getpid(), .op = KFDABI_DBG_DISABLE };
+
+	return ioctl(kfd, KFDABI_IOC_DBG_TRAP, &args) < 0 ? -errno : 0;
+}
+
 static void *idle(void *arg)
 {
 	while (pause() < 0)
@@ -86,6 +95,10 @@ static int command(const char *word, char **argv)
 		return prctl(PR_SET_DUMPABLE, 0) < 0 ? -errno : 0;
 	if (!strcmp(word, "exec"))
 		return do_exec(argv);
+	if (!strcmp(word, "disable"))
+		return do_disable();
+	if (!strcmp(word, "leader"))
+		pthread_exit(NULL);
 	if (!strcmp(word, "exit"))
 		_exit(0);
 	return -EINVAL;

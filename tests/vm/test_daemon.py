@@ -13,9 +13,9 @@ if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
 import pytest
-from vmlib import OTHER, SIDE, USER, WCHAN, Agent, Target, need_kfd, status, stop, wait_until
-from kfddebugger import Debugger
-from harness import RpcError, kill_agent
+from vmlib import OTHER, SIDE, TARGET, USER, WCHAN, Agent, Target, need_kfd, status, stop, wait_until
+from kfddebugger import Debugger, disable
+from harness import RpcError, children, kill_agent
 
 
 def output(ctl):
@@ -259,6 +259,68 @@ def attach_works(rpc, target):
         # A guest may be slow; that it comes to nothing is what is tested.
         assert error.name in ("busy", "timeout"), error
         return None
+
+
+def test_a_stranger_ends_the_session():
+    """The older kernel lets everybody who can open the device do that: told as a loss, and the program is let go."""
+    need_kfd()
+    with Agent() as agent, Target("open", "on") as target:
+        rpc = agent.connect()
+        session = rpc.call("session.attach", pid=target.pid)["session"]
+        if SIDE != "old":
+            assert disable(target.pid, "/dev/kfd") == errno.EPERM
+            assert rpc.call("gpu.queues", session=session)["queues"] == []
+            return
+        assert disable(target.pid, "/dev/kfd") == 0
+        assert_lost(rpc, session, target)
+
+
+def test_the_program_ends_the_session_itself():
+    need_kfd()
+    with Agent() as agent, Target("open", "on") as target:
+        rpc = agent.connect()
+        session = rpc.call("session.attach", pid=target.pid)["session"]
+        assert target.ask("disable") == 0
+        assert_lost(rpc, session, target)
+
+
+def assert_lost(rpc, session, target):
+    """Told without being asked, the program is free, and the next session begins."""
+    note = rpc.notification("session.ended")
+    assert note["session"] == session and note["reason"] == "lost", note
+    assert target.free()
+    assert wait_until(lambda: attach_works(rpc, target), "the next session")["runtime"]["state"] == "enabled"
+
+
+def test_a_program_whose_main_thread_has_ended():
+    """The kernel finds no memory behind its number: refused with a reason, and nothing is left behind."""
+    need_kfd()
+    with Agent() as agent, Target("open", "on") as target:
+        target.say("leader")
+        wait_until(lambda: status(target.pid)["State"].startswith("Z"), "the main thread has ended")
+        error = agent.connect().error("session.attach", pid=target.pid)
+        assert error.name in ("not_debuggable", "no_such_process"), error
+        assert status(target.pid)["TracerPid"] == "0"
+        (other,) = (t for t in os.listdir(f"/proc/{target.pid}/task") if int(t) != target.pid)
+        wait_until(lambda: status(f"{target.pid}/task/{other}").get("TracerPid") == "0", "the other thread is let go")
+        assert status(f"{target.pid}/task/{other}")["State"].startswith("S")
+
+
+def test_a_program_in_a_pid_namespace():
+    """By its number outside, which is not the one that the program knows."""
+    need_kfd()
+    with Agent() as agent:
+        outer = Target(user=None, program=("unshare", "--pid", "--fork", "--kill-child", str(TARGET)))
+        with outer as target:
+            assert target.ask("pid") == 1 and target.ask("open") == 0 and target.ask("on") == 0
+            (pid,) = children(target.pid)
+            rpc = agent.connect()
+            reply = rpc.call("session.attach", pid=pid)
+            assert reply["runtime"]["state"] == "enabled" and int(reply["runtime"]["r_debug"], 16) == target.r_debug, reply
+            assert rpc.call("gpu.snapshot", session=reply["session"])["process"]["pid"] == pid
+            rpc.call("session.detach", session=reply["session"])
+            wait_until(lambda: status(pid)["TracerPid"] == "0", "ptrace dropped")
+            assert target.ask("off") == 0
 
 
 def die_with_everything(target):

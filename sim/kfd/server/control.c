@@ -493,6 +493,8 @@ int control_run(struct sim *s, const char *text, size_t size)
 
 	if (!copy)
 		return -ENOMEM;
+	/* The driver knows at once of a debugger that has ended: nothing is raised for its session. */
+	sim_check_processes(s);
 	for (char *t = strtok_r(copy, "\n", &save); t && !r; t = strtok_r(NULL, "\n", &save))
 		r = run_line(s, t);
 	return r;
