@@ -117,6 +117,7 @@ include lib/store/module.mk
 include lib/symbols/module.mk
 include lib/hoststack/module.mk
 include lib/values/module.mk
+include lib/waits/module.mk
 include lib/disasm/module.mk
 include dap/module.mk
 include protocol/module.mk

@@ -26,7 +26,20 @@ enum symbols_aql_type {
 	SYMBOLS_AQL_BARRIER_AND,
 	SYMBOLS_AQL_AGENT_DISPATCH,
 	SYMBOLS_AQL_BARRIER_OR,
+	SYMBOLS_AQL_BARRIER_VALUE, /**< AMD's own: vendor specific, of format 2 (amd_hsa_queue.h of ROCr). */
 	SYMBOLS_AQL_TYPE_COUNT, /**< Stands for every other value. */
+};
+
+/** Most signals that a packet waits for. */
+#define SYMBOLS_AQL_DEPENDENCIES 5
+
+/** How a barrier-value packet compares, as numbered in it. */
+enum symbols_aql_condition {
+	SYMBOLS_AQL_EQ,
+	SYMBOLS_AQL_NE,
+	SYMBOLS_AQL_LT,
+	SYMBOLS_AQL_GTE,
+	SYMBOLS_AQL_CONDITION_COUNT, /**< Stands for every other value. */
 };
 
 /** Scope of a memory fence. */
@@ -47,6 +60,11 @@ struct symbols_aql_packet {
 	uint32_t grid_size[3]; /**< In work-items. */
 	uint32_t private_segment_bytes, group_segment_bytes;
 	uint64_t kernel_object, kernarg_address;
+	/** Signals that a barrier waits for, by address; 0 where there is none. */
+	uint64_t dependencies[SYMBOLS_AQL_DEPENDENCIES];
+	/** Of a barrier-value packet: it waits until the signal's value, masked, compares so with this one. */
+	int64_t value, mask;
+	enum symbols_aql_condition condition;
 	/** Only in a kernel dispatch, agent dispatch or barrier. */
 	uint64_t completion_signal;
 };

@@ -51,6 +51,8 @@ $(foreach t,code core mappings wait,$(eval $(call worker_fuzz,$(t))))
 
 $(eval $(call fuzz_target,hoststack,hoststack))
 $(eval $(call fuzz_target,hoststack_native,hoststack))
+$(eval $(call fuzz_target,waits,waits symbols))
+$(eval $(call fuzz_target,waits_graph,waits))
 $(eval $(call fuzz_target,store,store))
 
 $(eval $(call fuzz_target,dap,dap disasm protocol,$(protocol_ldlibs) $(disasm_ldlibs) -lpthread))

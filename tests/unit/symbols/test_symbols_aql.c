@@ -49,6 +49,38 @@ static void decodes_every_type(void)
 	}
 }
 
+static void decodes_what_barriers_wait_for(void)
+{
+	uint64_t words[8] = { 3, 0x1000, 0, 0x2000, 0, 0x3000, 0, 0x4000 };
+	struct symbols_aql_packet p;
+
+	TEST_EQ_FATAL(symbols_aql_decode(test_tail_dup(words, 64), 64, &p), 0);
+	TEST_EQ(p.type, SYMBOLS_AQL_BARRIER_AND);
+	TEST_EQ(p.dependencies[0], 0x1000);
+	TEST_EQ(p.dependencies[1], 0);
+	TEST_EQ(p.dependencies[4], 0x3000);
+	TEST_EQ(p.completion_signal, 0x4000);
+	/* Of AMD's own kinds, the one with format 2. */
+	words[0] = 0x20000;
+	words[2] = UINT64_MAX;
+	words[3] = 0xff;
+	words[4] = 3;
+	TEST_EQ_FATAL(symbols_aql_decode(test_tail_dup(words, 64), 64, &p), 0);
+	TEST_EQ(p.type, SYMBOLS_AQL_BARRIER_VALUE);
+	TEST_EQ(p.dependencies[0], 0x1000);
+	TEST_EQ(p.value, -1);
+	TEST_EQ(p.mask, 0xff);
+	TEST_EQ(p.condition, SYMBOLS_AQL_GTE);
+	TEST_EQ(p.completion_signal, 0x4000);
+	words[4] = 4;
+	TEST_EQ_FATAL(symbols_aql_decode(test_tail_dup(words, 64), 64, &p), 0);
+	TEST_EQ(p.condition, SYMBOLS_AQL_CONDITION_COUNT);
+	words[0] = 0x10000;
+	TEST_EQ_FATAL(symbols_aql_decode(test_tail_dup(words, 64), 64, &p), 0);
+	TEST_EQ(p.type, SYMBOLS_AQL_VENDOR_SPECIFIC);
+	TEST_EQ(p.completion_signal, 0);
+}
+
 static void decodes_a_descriptor(void)
 {
 	struct symbols_kernel_descriptor d;
@@ -72,5 +104,5 @@ static void decodes_a_descriptor(void)
 	TEST_EQ(symbols_kernel_descriptor_decode(bytes, 63, 0, &d), -EINVAL);
 }
 
-TEST_SUITE(symbols_aql, TEST(decodes_a_dispatch), TEST(decodes_every_type),
+TEST_SUITE(symbols_aql, TEST(decodes_a_dispatch), TEST(decodes_every_type), TEST(decodes_what_barriers_wait_for),
 	   TEST(decodes_a_descriptor));
