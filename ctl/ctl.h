@@ -35,7 +35,8 @@
 #define CTL_EXIT_BUSY           6   /**< Another client or debugger is in the way. */
 #define CTL_EXIT_BUDGET         7   /**< The stop budget was used up before the work was done. */
 #define CTL_EXIT_PARTIAL        8   /**< There is a result, but not all of it. */
-#define CTL_EXIT_NO_PROGRESS    10  /**< The compared process is hung. */
+#define CTL_EXIT_NO_PROGRESS    10  /**< The compared process is hung, or something waits for what does not come. */
+#define CTL_EXIT_NO_CAUSE       11  /**< Something is stuck, and it is not known why. */
 #define CTL_EXIT_SIGNAL         128 /**< Plus the number of the signal that ended the verb. */
 
 struct corefile_file;
@@ -90,8 +91,8 @@ struct ctl_verb {
 
 /* clang-format off */
 #define CTL_VERBS(X)                                                                               \
-	X(list) X(doctor) X(snapshot) X(stacks) X(analyze) X(diff) X(merge) X(watch) X(devices) X(queues)    \
-	X(attach) X(detach) X(suspend) X(resume) X(watchpoint) X(waves) X(lanes) X(registers)       \
+	X(list) X(doctor) X(snapshot) X(why) X(stacks) X(analyze) X(diff) X(merge) X(watch) X(devices)       \
+	X(queues) X(attach) X(detach) X(suspend) X(resume) X(watchpoint) X(waves) X(lanes) X(registers) \
 	X(variables) X(print) X(memory) X(disassemble) X(dump) X(cores) X(hooks) X(events) X(rpc) X(dap)     \
 	X(status) X(metrics) X(help) X(version)
 /* clang-format on */

@@ -9,7 +9,7 @@ programs += gpu-agentctl
 gpu-agentctl_src := $(addprefix ctl/,args.c cli_words.c compare_show.c complete.c complete_values.c ctl.c main.c show.c show_registers.c signals.c snapshot_show.c stream.c) ctl/document/source.c \
 	$(addprefix ctl/verbs/,analyze.c attach.c cores.c dap.c detach.c devices.c diff.c disassemble.c doctor.c host/stacks.c \
 	dump.c events.c help.c hooks.c list.c memory.c merge.c metrics.c queues.c registers.c resume.c rpc.c snapshot.c status.c variables.c \
-	suspend.c version.c watch.c watchpoint.c waves.c)
+	suspend.c version.c wait/why.c watch.c watchpoint.c waves.c)
 gpu-agentctl_libs := ctl dap corefile disasm protocol base
 gpu-agentctl_ldlibs := $(protocol_ldlibs) $(disasm_ldlibs) $(corefile_ldlibs)
 gpu-agentctl_deps := $(protocol_gen) $(O)/gen/paths.h

@@ -11,19 +11,20 @@ worker_kfd_src := $(addprefix agentd/worker/kfd/,attach.c code.c core_code.c cor
 worker_cuda_src := $(addprefix agentd/worker/cuda/,arguments.c attach.c code.c connect.c core_arguments.c core_read.c core_registers.c core_state.c \
 	core_write.c devices.c errors.c events.c exception.c exited.c probe.c registers.c rescue.c tracer.c users.c warp.c warp_registers.c \
 	waves.c)
+worker_wait_src := $(addprefix agentd/worker/wait/,blocks.c history.c look.c queues.c)
 worker_rule_src := $(addprefix agentd/worker/rule/,core.c engine.c rate_limit.c store_link.c)
 worker_value_src := $(addprefix agentd/worker/value/,built_in.c evaluate.c frame.c groups.c lanes.c members.c memory.c registers.c request.c)
 worker_session_src := $(addprefix agentd/worker/session/,core_output.c exception.c exception_report.c handlers.c \
-	handlers_code.c handlers_core.c handlers_evaluate.c handlers_lanes.c handlers_variables.c handlers_wave.c last_look.c readers.c rule_host.c session.c subscribers.c suspension.c usage.c)
+	handlers_code.c handlers_core.c handlers_evaluate.c handlers_lanes.c handlers_variables.c handlers_wave.c handlers_why.c last_look.c readers.c rule_host.c session.c subscribers.c suspension.c usage.c)
 worker_inspect_src := $(addprefix agentd/worker/inspect/,core_server.c discover.c doctor.c inspect.c list.c rescue.c \
 	verdict.c)
 
 # An archive so that the unit tests link the same objects.
 archives += worker
 worker_src := $(worker_process_src) $(worker_host_src) $(worker_target_src) $(worker_snapshot_src) $(worker_kfd_src) \
-	$(worker_cuda_src) $(worker_rule_src) $(worker_value_src) $(worker_session_src) $(worker_inspect_src)
+	$(worker_cuda_src) $(worker_wait_src) $(worker_rule_src) $(worker_value_src) $(worker_session_src) $(worker_inspect_src)
 worker_deps := $(protocol_gen)
-worker_libs := worker agentd protocol store kfdtrap cudbgshim values symbols corefile hoststack base
+worker_libs := worker agentd protocol store kfdtrap cudbgshim values waits symbols corefile hoststack base
 worker_ldlibs := $(protocol_ldlibs) $(kfdtrap_ldlibs) $(cudbgshim_ldlibs) $(values_ldlibs) $(corefile_ldlibs) -levent_core -lseccomp -lcap -lpthread
 
 programs += gpu-agent-worker

@@ -29,6 +29,31 @@ struct app_arguments {
 
 struct app_object;
 
+/** Kinds of packets that are written one by one. */
+enum app_packet_kind {
+	APP_PACKET_INVALID, /**< A place that was taken and not written. */
+	APP_PACKET_KERNEL,  /**< As the rest of the ring has it. */
+	APP_PACKET_AND,
+	APP_PACKET_OR,
+	APP_PACKET_VALUE,
+	APP_PACKET_COUNT,
+};
+
+#define APP_PACKET_SIGNALS 5
+
+/** A packet of a queue. */
+struct app_packet {
+	enum app_packet_kind kind;
+	bool barrier; /**< It begins when all before it are done. */
+	uint64_t signals[APP_PACKET_SIGNALS], completion; /**< Addresses. */
+	size_t n_signals;
+	uint64_t value, mask;
+	uint32_t condition;
+};
+
+/** A signal of the program. */
+struct app_signal;
+
 /** The program. */
 struct app {
 	struct process process; /**< The first member, so that the process's functions may cast. */
@@ -41,6 +66,7 @@ struct app {
 	uint32_t wake_event; /**< Makes the event thread look at the queues again. */
 	bool huge_pages, idle;
 	struct out *passed; /**< A line for each dispatch that was given arguments. */
+	struct app_signal *signals;
 	struct app_object *objects; /**< Loaded code objects, the last one first. */
 };
 
@@ -81,6 +107,14 @@ int device_control(const struct app *a, const char *line);
  */
 int device_queue_dispatch(struct app *a, uint32_t id, uint64_t descriptor, const uint32_t grid[3],
 			  const uint16_t group[3], const struct app_arguments *arguments);
+/** Make a signal, or set its value.  @return 0, -ENOMEM. */
+int device_signal_set(struct app *a, const char *name, int64_t value);
+/** Find the address of a signal by its name.  @return 0, -ENOENT. */
+int device_signal_find(const struct app *a, const char *name, uint64_t *ret);
+/** Write a packet into a place of a queue's ring.  @return 0, -ENOENT (no such AQL queue). */
+int device_packet_write(struct app *a, uint32_t id, uint64_t at, const struct app_packet *p);
+/** Let a queue have so many packets that are not done.  @return 0, -ENOENT. */
+int device_queue_pending(struct app *a, uint32_t id, uint64_t n);
 /**
  * Add a code object to the list that `_amdgpu_r_debug` heads, as a runtime does.  @return 0,
  * -ENOMEM.

@@ -267,6 +267,67 @@ static int cmd_dispatch(struct app *a, const struct words *w)
 	return r ? r : device_queue_dispatch(a, (uint32_t)id, descriptor, grid, group, &arguments);
 }
 
+static int cmd_signal(struct app *a, const struct words *w)
+{
+	uint64_t value;
+
+	if (w->n < 2 || words_number(w, 2, 1, UINT64_MAX, &value))
+		return -EINVAL;
+	return device_signal_set(a, w->w[1], (int64_t)value);
+}
+
+/* Read the words of `packet` behind the kind. */
+static int read_packet_word(struct app *a, const char *word, struct app_packet *p)
+{
+	static const char *const conditions[] = { "eq=", "ne=", "lt=", "gte=" };
+
+	for (uint32_t i = 0; i < 4; i++)
+		if (str_starts_with(word, conditions[i])) {
+			p->condition = i;
+			return str_to_u64_any(word + strlen(conditions[i]), &p->value);
+		}
+	if (str_starts_with(word, "mask="))
+		return str_to_u64_any(word + 5, &p->mask);
+	if (!strcmp(word, "barrier")) {
+		p->barrier = true;
+		return 0;
+	}
+	if (str_starts_with(word, "completion="))
+		return device_signal_find(a, word + 11, &p->completion);
+	if (p->n_signals == APP_PACKET_SIGNALS)
+		return -E2BIG;
+	return device_signal_find(a, word, &p->signals[p->n_signals++]);
+}
+
+static int cmd_packet(struct app *a, const struct words *w)
+{
+	static const char *const kinds[] = { [APP_PACKET_INVALID] = "invalid", [APP_PACKET_KERNEL] = "kernel",
+					     [APP_PACKET_AND] = "and",	       [APP_PACKET_OR] = "or",
+					     [APP_PACKET_VALUE] = "value" };
+	struct app_packet p = { .mask = UINT64_MAX };
+	uint64_t queue, at;
+	int r = 0;
+
+	if (w->n < 4 || words_number(w, 1, 0, UINT32_MAX, &queue) || words_number(w, 2, 0, UINT32_MAX, &at))
+		return -EINVAL;
+	while (p.kind < APP_PACKET_COUNT && strcmp(w->w[3], kinds[p.kind]))
+		p.kind++;
+	if (p.kind == APP_PACKET_COUNT)
+		return -EINVAL;
+	for (int i = 4; i < w->n && !r; i++)
+		r = read_packet_word(a, w->w[i], &p);
+	return r ? r : device_packet_write(a, (uint32_t)queue, at, &p);
+}
+
+static int cmd_pending(struct app *a, const struct words *w)
+{
+	uint64_t queue, n;
+
+	if (w->n != 3 || words_number(w, 1, 0, UINT32_MAX, &queue) || words_number(w, 2, 0, UINT32_MAX, &n))
+		return -EINVAL;
+	return device_queue_pending(a, (uint32_t)queue, n);
+}
+
 /* Refuse to run on other GPUs than those that the script was written for. */
 static int cmd_gpus(struct app *a, const struct words *w)
 {
@@ -374,6 +435,9 @@ static const struct {
 	{ "gpus", cmd_gpus, "NAME...: fail if there are other GPUs than these" },
 	{ "control", cmd_control, "WORDS...: a line for the simulator's control file" },
 	{ "dispatch", cmd_dispatch, "QUEUE KERNEL [ITEMS GROUP [args=LIST] [args-at=ADDRESS]]: what the packets of a queue start" },
+	{ "signal", cmd_signal, "NAME [VALUE]: make a signal, or set its value (default 1)" },
+	{ "packet", cmd_packet, "QUEUE SLOT invalid|kernel|and|or|value [SIGNAL...] [completion=SIGNAL] [barrier] [eq|ne|lt|gte=N] [mask=N]: what is in a place of the ring" },
+	{ "pending", cmd_pending, "QUEUE N: so many packets are not done; use `idle` before" },
 	{ "list", cmd_list, "busy|whole|cycle|gone|newer: spoil the list of code objects" },
 	{ "object", cmd_object, "URI [BIAS]: add a code object to the list" },
 	{ "huge", cmd_huge, "back save areas of queues to come with huge pages" },

@@ -16,6 +16,7 @@
 #include "agentd/sandbox.h"
 #include "agentd/worker/session/session.h"
 #include "agentd/worker/target/core_file.h"
+#include "agentd/worker/wait/wait.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/out.h"
@@ -257,6 +258,7 @@ int core_server_run(const char *name)
 	signal(SIGPIPE, SIG_IGN);
 	open_core(&s, name);
 	r = serve_all(&s);
+	wait_history_free(s.session.looks);
 	target_destroy(s.session.target);
 	corefile_map_close(&s.map);
 	return r < 0;

@@ -224,6 +224,7 @@ struct wave_cursor {
 	size_t at; /* Number of the next wave in wave_capture.hot. */
 	struct kfdtrap_wave_layout layout;
 	bool copied;
+	const uint8_t *hot; /* Its KFDTRAP_WAVE_HOT_SIZE bytes; meaningful when copied. */
 	enum kfdtrap_wave_problem problem; /* Why there is no state; meaningful when copied. */
 	struct kfdtrap_wave_state state;
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Decode the copied bytes of waves, and say which waves could not be copied or decoded. */
+#include <endian.h>
 #include <errno.h>
 #include <string.h>
 
@@ -12,6 +13,10 @@
 /* From this version on the pc of a wave that an s_trap stopped is at it; before, behind it. */
 #define R_VERSION_AT_TRAP 12u
 #define TRAP_BYTES	  4u /* Bytes of an s_trap instruction. */
+/* No workgroup has more (1024 work-items in waves of 32). */
+#define GROUP_WAVES_MAX 32u
+/* Where the save routine of gfx12 keeps what s_get_barrier_state told (Linux, cwsr_trap_handler_gfx12.asm). */
+#define BARRIER_OFFSET (14u * 4)
 
 /* The workgroup that the walk is in. */
 struct workgroup {
@@ -48,6 +53,23 @@ static uint32_t reasons_of(const struct kfdtrap_wave_state *s)
 	return reasons ? reasons : STOP_REASON_BIT(RPC_STOP_REASON_DEBUGGER);
 }
 
+/* Workgroups at the edge of the grid may be smaller than the others. */
+static uint16_t waves_of_group(const struct symbols_aql_packet *p, const struct wave *w)
+{
+	uint64_t items = 1;
+
+	if (!w->has_workgroup || !w->width)
+		return 0;
+	for (int i = 0; i < 3; i++) {
+		uint64_t begin = (uint64_t)w->workgroup[i] * p->workgroup_size[i];
+		uint64_t left = begin < p->grid_size[i] ? p->grid_size[i] - begin : 0;
+
+		items *= left < p->workgroup_size[i] ? left : p->workgroup_size[i];
+	}
+	items = (items + w->width - 1) / w->width;
+	return items <= GROUP_WAVES_MAX ? (uint16_t)items : 0;
+}
+
 /* Take what the packet of the wave's dispatch says, if the packet was copied. */
 static void take_packet(const struct queue_capture *l, struct wave *to)
 {
@@ -59,6 +81,7 @@ static void take_packet(const struct queue_capture *l, struct wave *to)
 		return;
 	to->kernel_handle = p.kernel_object;
 	to->arguments = p.kernarg_address;
+	to->group_waves = waves_of_group(&p, to);
 }
 
 /* Only AQL queues have their counters copied, so only their waves get a dispatch. */
@@ -78,18 +101,30 @@ static void find_dispatch(struct queue_capture *l, const struct kfdtrap_wave_sta
 		take_packet(l, to);
 }
 
-static void fill_wave(struct wave *to, const struct save_area *a,
-		      const struct kfdtrap_wave_layout *layout, const struct kfdtrap_wave_state *s,
-		      uint32_t r_version)
+/* Before gfx12 there is something else in that place. */
+static uint32_t read_barrier(const struct kfdtrap_wave_layout *layout, const uint8_t *hot)
 {
-	const struct queue_capture *l = a->capture;
+	size_t at = layout->hwreg_offset - kfdtrap_wave_hot_offset(layout) + BARRIER_OFFSET;
+	uint32_t word = 0;
+
+	if (at + sizeof(word) <= KFDTRAP_WAVE_HOT_SIZE)
+		memcpy(&word, hot + at, sizeof(word));
+	return le32toh(word);
+}
+
+static void fill_wave(struct wave *to, const struct wave_cursor *c)
+{
+	const struct queue_capture *l = c->area->capture;
+	const struct kfdtrap_wave_layout *layout = &c->layout;
+	const struct kfdtrap_wave_state *s = &c->state;
+	uint32_t r_version = c->context.r_version;
 
 	*to = (struct wave){
 		.pc = s->pc,
 		.exec = s->exec,
 		.gpu_id = l->device->rpc.gpu_id,
 		.queue_id = l->queue->queue_id,
-		.unit = a->xcc,
+		.unit = c->area->xcc,
 		.index = layout->index,
 		.workgroup = { s->workgroup[0], s->workgroup[1], s->workgroup[2] },
 		.reasons = reasons_of(s),
@@ -104,7 +139,8 @@ static void fill_wave(struct wave *to, const struct save_area *a,
 		.has_workgroup = s->valid & KFDTRAP_WAVE_HAS_WORKGROUP_X,
 		.has_wave_in_group = s->valid & KFDTRAP_WAVE_HAS_WAVE_IN_GROUP,
 	};
-	find_dispatch(a->capture, s, to);
+	to->saved = (struct wave_saved){ s->status, s->state_priv, read_barrier(layout, c->hot) };
+	find_dispatch(c->area->capture, s, to);
 }
 
 struct kfdtrap_wave_context wave_capture_context(const struct wave_capture *w,
@@ -135,10 +171,9 @@ bool wave_cursor_next(struct wave_cursor *c)
 		return false;
 	c->at++;
 	c->copied = c->capture->copied[at];
+	c->hot = c->capture->hot + at * KFDTRAP_WAVE_HOT_SIZE;
 	if (c->copied)
-		c->problem = kfdtrap_wave_read_state(c->area->capture->arch, &c->context,
-						     &c->layout,
-						     c->capture->hot + at * KFDTRAP_WAVE_HOT_SIZE,
+		c->problem = kfdtrap_wave_read_state(c->area->capture->arch, &c->context, &c->layout, c->hot,
 						     &c->state);
 	return true;
 }
@@ -161,7 +196,7 @@ static enum kfdtrap_wave_problem decode_wave(const struct wave_cursor *c, struct
 		group->has_state = true;
 	}
 	group->begun = true;
-	fill_wave(to, c->area, &c->layout, &c->state, c->context.r_version);
+	fill_wave(to, c);
 	to->leader = group->position;
 	ret->n_waves++;
 	return KFDTRAP_WAVE_OK;

@@ -517,6 +517,7 @@ const struct rpc_session_handlers session_handlers = {
 	.exception_query = do_query,
 	.exception_info = do_info,
 	.exception_forward = do_forward,
+	.why_get = handlers_why_get,
 	.wave_registers = handlers_wave_registers,
 	.wave_variables = handlers_wave_variables,
 	.wave_evaluate = handlers_wave_evaluate,

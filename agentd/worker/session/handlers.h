@@ -43,6 +43,11 @@ int handlers_core_end(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 		      const struct rpc_core_end_params *params, struct rpc_core_end_result *ret,
 		      struct agent_err *err);
 
+/* handlers_why.c */
+
+int handlers_why_get(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+		     const struct rpc_why_get_params *params, struct rpc_why_get_result *ret, struct agent_err *err);
+
 /* handlers_wave.c */
 
 int handlers_wave_registers(void *ctx, struct rpc_call *call, struct rpc_arena *arena,

@@ -10,6 +10,7 @@
 
 #include "agentd/worker/session/exception.h"
 #include "agentd/worker/session/last_look.h"
+#include "agentd/worker/wait/wait.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -790,6 +791,7 @@ static void cleanup(struct session *s)
 	subscribers_deinit(&s->subscribers);
 	usage_deinit(&s->usage);
 	last_look_free(s->last_look);
+	wait_history_free(s->looks);
 	ipc_link_deinit(&s->link);
 }
 

@@ -51,6 +51,7 @@ struct session {
 	struct core_output *output; /**< That core on its way to the client, or NULL. */
 	struct readers readers;
 	struct last_look *last_look; /**< What the last stop for a client that may only look has shown; or NULL. */
+	struct history *looks; /**< Of why.get; or NULL. */
 	struct subscribers subscribers;
 	struct usage usage;
 	struct exception_throttle captures;

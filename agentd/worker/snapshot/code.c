@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "agentd/worker/snapshot/hash.h"
 #include "agentd/worker/target/target.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/elf_view.h"
 #include "values/argument/arguments.h"
 
 /* The first bytes of an object have its ELF header, program headers and, mostly, build-id. */
@@ -390,6 +392,32 @@ int code_kernel_around(struct code_set *s, uint64_t address, struct code_symbol 
 	if (r == 0)
 		r = symbols_image_kernel_of(s->image, symbol.raw, &symbol);
 	return r < 0 ? r : export_symbol(s, &symbol, ret);
+}
+
+int code_bytes(struct code_set *s, uint64_t address, void *buf, size_t size)
+{
+	const struct elf_view *v;
+	int r = enter(s, address);
+
+	if (r < 0)
+		return r;
+	v = symbols_image_elf(s->image);
+	address -= s->current->bias;
+	for (size_t i = 0; i < v->n_segments; i++) {
+		Elf64_Phdr p = elf_view_segment(v, i);
+		const uint8_t *bytes;
+		size_t n;
+
+		if (p.p_type != PT_LOAD || !(p.p_flags & PF_X) || address < p.p_vaddr ||
+		    address - p.p_vaddr >= p.p_filesz || size > p.p_filesz - (address - p.p_vaddr))
+			continue;
+		bytes = elf_view_range(v, p.p_offset + (address - p.p_vaddr), size, &n);
+		if (!bytes || n < size)
+			continue;
+		memcpy(buf, bytes, size);
+		return 0;
+	}
+	return -ENOENT;
 }
 
 int code_arguments(struct code_set *s, uint64_t handle, bool hidden, struct values_arguments *ret)

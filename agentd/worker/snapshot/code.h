@@ -89,6 +89,12 @@ int code_kernel(struct code_set *s, uint64_t handle, struct code_symbol *ret);
  */
 int code_kernel_around(struct code_set *s, uint64_t address, struct code_symbol *ret);
 
+/**
+ * Copy the code at an address, as it is in the file of its object.
+ * @return 0, -ENOENT (no known object has all of it).
+ */
+int code_bytes(struct code_set *s, uint64_t address, void *buf, size_t size);
+
 struct values_arguments;
 /**
  * List the arguments of a kernel, by its name in a dispatch.

@@ -37,7 +37,7 @@ static enum rpc_stop_reason *reasons_get(struct reasons *r, uint32_t mask, size_
 	return r->by_mask[mask].list;
 }
 
-static struct rpc_wave_ref ref_of(struct wave *w)
+struct rpc_wave_ref wave_ref(struct wave *w)
 {
 	return (struct rpc_wave_ref){
 		.queue_id = w->queue_id,
@@ -88,7 +88,7 @@ struct rpc_wave *waves_convert(struct rpc_arena *a, struct wave *waves, const ui
 		struct rpc_wave *to = &result[i];
 
 		*to = (struct rpc_wave){
-			.ref = ref_of(w),
+			.ref = wave_ref(w),
 			.gpu_id = w->gpu_id,
 			.pc = w->pc,
 			.exec = w->exec,
@@ -143,7 +143,7 @@ struct rpc_group *waves_convert_groups(struct rpc_arena *a, struct wave *waves,
 			.n_first_workgroup = g->has_range ? 3 : 0,
 			.last_workgroup = g->last_workgroup,
 			.n_last_workgroup = g->has_range ? 3 : 0,
-			.representative = ref_of(&waves[g->representative]),
+			.representative = wave_ref(&waves[g->representative]),
 			.has_lane = g->has_lane,
 			.lane = g->lane,
 			.has_parts = g->parts,

@@ -10,6 +10,9 @@
 
 struct locations;
 
+/** @return how replies name a wave; it points into the wave. */
+struct rpc_wave_ref wave_ref(struct wave *w);
+
 /**
  * Convert waves for replies.
  * @param waves     Must live as long as the result, which points into it.

@@ -30,6 +30,13 @@ struct wave_parts {
 
 #define WAVE_REASONS_COUNT 12u /**< Values of enum rpc_stop_reason, from 0 on. */
 
+/** AMD: what was saved of a wave and tells whether it waits (waits/barrier.h). */
+struct wave_saved {
+	uint32_t status;     /**< STATUS, before gfx12. */
+	uint32_t state_priv; /**< From gfx12 on, as the next. */
+	uint32_t barrier;    /**< What s_get_barrier_state told of the workgroup's barrier. */
+};
+
 /** One wave as it stood when it was captured. */
 struct wave {
 	uint64_t pc, exec;
@@ -50,6 +57,8 @@ struct wave {
 	struct wave_stack *stack; /**< NULL: the wave is in its kernel, or nobody asked. */
 	/** Of the wave and of each of its parts; NULL: all lanes are at one place. */
 	struct wave_parts *parts;
+	struct wave_saved saved;
+	uint16_t group_waves; /**< AMD: how many waves its workgroup was launched with; 0: not known. */
 	uint32_t group;	      /**< Of a part: set by group_waves(). */
 	uint8_t state;	      /**< enum rpc_wave_state. */
 	uint8_t lanes, width; /**< Active lanes, all lanes. */

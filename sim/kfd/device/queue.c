@@ -9,6 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/kfd/packet/aql.h"
+
+/* Place in a signal (amd_signal_t of ROCr's amd_hsa_signal.h). */
+#define SIGNAL_VALUE 8u
+
 bool sim_queue_is_running(const struct sim_queue *q)
 {
 	const struct sim_gpu *g = q->device->gpu;
@@ -436,18 +441,59 @@ int sim_queues_resume(struct sim *s, struct sim_call *call, struct sim_process *
 
 /* ---- work ---- */
 
+/* Whether a packet waits: a barrier for its signals, or a place in the ring for who writes it. */
+static bool packet_waits(struct sim *s, struct sim_process *p, const struct aql_packet *packet)
+{
+	int64_t values[AQL_SIGNALS] = { 0 };
+
+	if (packet->kind == AQL_INVALID)
+		return true;
+	if (packet->kind != AQL_BARRIER_AND && packet->kind != AQL_BARRIER_OR && packet->kind != AQL_BARRIER_VALUE)
+		return false;
+	for (size_t i = 0; i < AQL_SIGNALS; i++)
+		if (packet->signals[i])
+			s->os->mem_read(p->tgid, packet->signals[i] + SIGNAL_VALUE, &values[i], sizeof(values[i]));
+	return !aql_barrier_is_open(packet, values);
+}
+
+static void tell_signal(struct sim *s, struct sim_process *p, uint64_t signal)
+{
+	int64_t value;
+
+	if (!signal || s->os->mem_read(p->tgid, signal + SIGNAL_VALUE, &value, sizeof(value)))
+		return;
+	value--;
+	s->os->mem_write(p->tgid, signal + SIGNAL_VALUE, &value, sizeof(value));
+}
+
+/* @return whether the packet at the read index is one that a queue takes. */
+static bool read_packet(struct sim *s, struct sim_process *p, struct sim_queue *q, uint64_t rd, struct aql_packet *ret)
+{
+	uint32_t slots = q->args.ring_size / AQL_PACKET_SIZE;
+	uint8_t bytes[AQL_PACKET_SIZE];
+
+	return sim_queue_is_compute(q) && slots &&
+	       !s->os->mem_read(p->tgid, q->args.ring_base_address + rd % slots * AQL_PACKET_SIZE, bytes, sizeof(bytes)) &&
+	       !aql_packet_parse(bytes, sizeof(bytes), ret);
+}
+
 /* Consume one packet, as far as indices in the target's memory tell. */
 static void queue_progress(struct sim *s, struct sim_process *p, struct sim_queue *q)
 {
+	struct aql_packet packet = { .kind = AQL_DISPATCH };
 	uint64_t rd, wr;
 
 	if (!q->args.read_pointer_address || !q->args.write_pointer_address ||
 	    s->os->mem_read(p->tgid, q->args.read_pointer_address, &rd, sizeof(rd)) ||
 	    s->os->mem_read(p->tgid, q->args.write_pointer_address, &wr, sizeof(wr)) || rd >= wr)
 		return;
+	if (read_packet(s, p, q, rd, &packet) && packet_waits(s, p, &packet))
+		return;
 	rd++;
-	if (!s->os->mem_write(p->tgid, q->args.read_pointer_address, &rd, sizeof(rd)))
-		q->packets++;
+	if (s->os->mem_write(p->tgid, q->args.read_pointer_address, &rd, sizeof(rd)))
+		return;
+	q->packets++;
+	tell_signal(s, p, packet.completion);
 }
 
 static void queue_work(struct sim *s, struct sim_process *p, struct sim_queue *q)

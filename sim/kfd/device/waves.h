@@ -17,7 +17,7 @@
  *	breakpoint, assert, debugtrap     stopped by an s_trap at PC
  *	stopped     stopped by a debugger
  *	halted      halted by the program itself
- *	barrier     all but each group's last wave wait at a barrier, that one spins
+ *	barrier     all but each group's last wave wait at a barrier at PC, that one spins behind it
  *	divergence  waves differ in their active lanes
  *
  *	n=1 group=4            waves, and how many make a workgroup
@@ -28,6 +28,10 @@
  *	packet=SLOT            of the ring; without it, the oldest packet that is not done
  *	xcc=N                  without it, groups go around all XCCs
  *	scratch=0|1            whether it has private memory
+ *	late=BYTES late-loop=BYTES last=KIND
+ *	                       barrier: the last wave of each group is so far behind PC, moves so, is of that kind
+ *	behind=0|1 bit=0|1     barrier: those that wait are behind the instruction; STATUS says that they wait
+ *	gone=N                 wave N of each group is not there
  *	trap=N halt=0|1 m0= mode= vcc= flat= xnack= junk=0|1
  *	sN=VALUE  vN[.LANE]=VALUE  aN[.LANE]=  hN[.LANE]= (shared)  ldsN= (word)
  *

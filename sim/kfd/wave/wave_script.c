@@ -18,6 +18,8 @@
 
 /* ---- kinds ---- */
 
+struct line;
+
 /* A kind of wave: what its word stands for. */
 struct kind {
 	const char *name;
@@ -26,21 +28,14 @@ struct kind {
 	uint32_t trap_id, math;
 	uint64_t flags;
 	/* Makes waves of a kind differ from each other. */
-	void (*vary)(struct wave_actor *a);
+	void (*vary)(const struct line *l, struct wave_actor *a);
 };
 
-/* All but the last wave of each workgroup wait; that one never arrives. */
-static void vary_barrier(struct wave_actor *a)
-{
-	if (!a->desc.last || a->desc.first)
-		return;
-	a->desc.flags &= ~FLAG(WAVE_IN_BARRIER);
-	a->pc += 64;
-	a->loop = 32;
-}
+/* All but the last wave of each workgroup wait; that one has not arrived. */
+static void vary_barrier(const struct line *l, struct wave_actor *a);
 
 /* Waves of a workgroup have different lanes active, each at a position of its own. */
-static void vary_divergence(struct wave_actor *a)
+static void vary_divergence(const struct line *l, struct wave_actor *a)
 {
 	static const uint64_t masks[] = { UINT64_C(0x5555555555555555),
 					  UINT64_C(0xaaaaaaaaaaaaaaaa), UINT64_C(0xff), 1 };
@@ -79,6 +74,9 @@ static const struct kind *kind_find(const char *name)
 /* A line as it was parsed; UNSET where a default depends on other values. */
 struct line {
 	const struct kind *kind;
+	/* Of a barrier: what the last wave of each workgroup is, and where; which wave is not there. */
+	const struct kind *last;
+	uint64_t late, late_loop, gone, behind, bit;
 	uint64_t n, group, xcc, pc, loop, exec, packet;
 	uint64_t wave32, vgprs, acc, shared, sgprs, lds;
 	uint64_t scratch;
@@ -100,7 +98,10 @@ static void line_init(const struct wave_script_place *place, const struct kind *
 	l->kind = kind;
 	l->n = 1;
 	l->group = 4;
-	l->xcc = l->packet = l->acc = UNSET;
+	l->xcc = l->packet = l->acc = l->gone = UNSET;
+	l->late = 64;
+	l->late_loop = 32;
+	l->bit = 1;
 	l->pc = DEFAULT_PC;
 	l->loop = kind->loop;
 	l->exec = UINT64_MAX;
@@ -184,6 +185,9 @@ static int parse_pair(struct line *l, char *pair)
 		{ "mode", &l->mode, 0x7ff },	    { "vcc", &l->vcc, UINT64_MAX },
 		{ "flat", &l->flat, UINT64_MAX },   { "xnack", &l->xnack, UINT64_MAX },
 		{ "junk", &l->junk, 1 },	    { "scratch", &l->scratch, 1 },
+		{ "late", &l->late, 1u << 20 },	    { "late-loop", &l->late_loop, 1u << 20 },
+		{ "gone", &l->gone, 31 },	    { "behind", &l->behind, 1 },
+		{ "bit", &l->bit, 1 },
 	};
 	char *value = strchr(pair, '=');
 	uint64_t n;
@@ -191,6 +195,10 @@ static int parse_pair(struct line *l, char *pair)
 	if (!value)
 		return -EINVAL;
 	*value++ = '\0';
+	if (!strcmp(pair, "last")) {
+		l->last = kind_find(value);
+		return l->last ? 0 : -EINVAL;
+	}
 	if (!strcmp(pair, "workgroup"))
 		return parse_triple(l->workgroup, value);
 	if (!strcmp(pair, "grid"))
@@ -209,7 +217,7 @@ static int parse_pair(struct line *l, char *pair)
 /* Refuse what no queue can have. */
 static int line_check(const struct wave_script_place *place, const struct line *l)
 {
-	if (!l->n || !l->group || l->loop % 4 || (l->xcc != UNSET && l->xcc >= place->n_xcc))
+	if (!l->n || !l->group || l->loop % 4 || l->late % 4 || l->late_loop % 4 || (l->xcc != UNSET && l->xcc >= place->n_xcc))
 		return -EINVAL;
 	if (!l->grid[0] || !l->grid[1] || !l->grid[2])
 		return -EINVAL;
@@ -249,23 +257,37 @@ static void registers_set(const struct line *l, struct wave_desc *w)
 	w->is_noisy = l->junk;
 }
 
-static void flags_set(const struct wave_script_place *place, const struct line *l,
+static void flags_set(const struct wave_script_place *place, const struct line *l, const struct kind *kind,
 		      struct wave_desc *w)
 {
-	w->flags = l->kind->flags | FLAG(WAVE_VALID) | FLAG(WAVE_TRAP_EN);
+	w->flags = kind->flags | FLAG(WAVE_VALID) | FLAG(WAVE_TRAP_EN);
 	if (l->group > 1)
 		w->flags |= FLAG(WAVE_IN_GROUP);
 	if (!w->exec)
 		w->flags |= FLAG(WAVE_EXECZ);
 	if (!w->vcc)
 		w->flags |= FLAG(WAVE_VCCZ);
-	w->math = w->math_enable = l->kind->math;
-	w->stopped = l->kind->stopped;
+	w->math = w->math_enable = kind->math;
+	w->stopped = kind->stopped;
 	w->saved_halt = l->halt;
 	if (l->halt && !w->stopped)
 		w->flags |= FLAG(WAVE_HALT);
-	w->trap_id = (uint32_t)l->trap;
+	w->trap_id = kind == l->kind ? (uint32_t)l->trap : kind->trap_id;
 	w->handler_written = w->stopped || place->silicon->ttmps == WAVE_TTMPS_CLASSIC;
+}
+
+static void vary_barrier(const struct line *l, struct wave_actor *a)
+{
+	if (!a->desc.last || a->desc.first) {
+		a->pc += l->behind ? 4 : 0;
+		if (!l->bit)
+			a->desc.flags &= ~FLAG(WAVE_IN_BARRIER);
+		return;
+	}
+	a->desc.flags &= ~FLAG(WAVE_IN_BARRIER);
+	a->pc += l->late;
+	a->loop = a->desc.stopped ? 0 : (uint32_t)l->late_loop;
+	a->at = 0;
 }
 
 /* Make wave number i of a line. */
@@ -274,11 +296,12 @@ static void actor_init(const struct wave_script_place *place, const struct line 
 {
 	uint32_t group = i / (uint32_t)l->group, in_group = i % (uint32_t)l->group;
 	struct wave_desc *w = &a->desc;
+	const struct kind *kind;
 
 	memset(a, 0, sizeof(*a));
 	registers_set(l, w);
-	w->first = in_group == 0;
-	w->last = in_group == l->group - 1 || i == l->n - 1;
+	w->first = in_group == (l->gone == 0);
+	w->last = in_group == l->group - 1 - (l->gone == l->group - 1) || i == l->n - 1;
 	w->wave_in_group = in_group;
 	w->group_yz = true;
 	w->group[0] = l->workgroup[0] + group % l->grid[0];
@@ -294,11 +317,12 @@ static void actor_init(const struct wave_script_place *place, const struct line 
 	a->pc = l->pc;
 	a->loop = (uint32_t)l->loop;
 	a->at = a->loop ? i * 4 % a->loop : 0;
-	a->finishes = l->kind->finishes;
-	a->behind_trap = l->kind->behind_trap;
-	flags_set(place, l, w);
+	kind = l->last && w->last && !w->first ? l->last : l->kind;
+	a->finishes = kind->finishes;
+	a->behind_trap = kind->behind_trap;
+	flags_set(place, l, kind, w);
 	if (l->kind->vary)
-		l->kind->vary(a);
+		l->kind->vary(l, a);
 	w->pc = a->pc;
 }
 
@@ -335,6 +359,8 @@ static int line_add(const struct wave_script_place *place, const struct line *l,
 	for (uint32_t i = 0; i < l->n; i++) {
 		struct wave_actor *a = &s->waves[s->n];
 
+		if (i % l->group == l->gone)
+			continue;
 		actor_init(place, l, i, s->n, a);
 		if (l->xcc == UNSET)
 			a->xcc = (uint32_t)(s->n_groups % place->n_xcc);

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: MIT */
+/* Waves that wait at the barrier of their workgroup, and those of it that have not come. */
+#include <string.h>
+
+#include "agentd/worker/snapshot/hash.h"
+#include "agentd/worker/snapshot/wave_convert.h"
+#include "agentd/worker/wait/look.h"
+#include "base/out.h"
+
+/* One workgroup. */
+struct block {
+	const struct wave *waves;
+	uint32_t n;
+	struct waits_block counts;
+	uint32_t undecoded;
+	const struct wave *waiter; /* The first one. */
+	struct waits_at_barrier at; /* What is known of that one. */
+	uint8_t does[LOOK_PARTIES_MAX]; /* Of each wave. */
+};
+
+enum { DOES_WAIT, DOES_NOT, DOES_UNKNOWN };
+
+/* The code at a place is read once, however many waves are there. */
+static const struct look_code *code_at(struct look *l, const struct wave *w)
+{
+	struct look_code *c = &l->sites[w->site];
+
+	if (c->known)
+		return c;
+	c->known = true;
+	if (code_bytes(&l->code, w->pc - 4, c->bytes, 8) == 0)
+		c->n = 8;
+	else if (code_bytes(&l->code, w->pc, c->bytes + 4, 4) == 0)
+		c->n = 4;
+	return c;
+}
+
+static void look_at_wave(struct look *l, struct block *b, uint32_t i)
+{
+	const struct wave *w = &b->waves[i];
+	const struct look_code *c = code_at(l, w);
+	struct waits_saved saved = { .status = w->saved.status, .state_priv = w->saved.state_priv,
+				     .barrier = w->saved.barrier, .n_code = c->n };
+	struct waits_at_barrier at;
+
+	memcpy(saved.code, c->bytes, sizeof(saved.code));
+	b->does[i] = DOES_NOT;
+	/* A wave that stopped waits for nobody, wherever it is. */
+	if (w->state != RPC_WAVE_STATE_RUNNING || waits_at_barrier(b->counts.family, &saved, &at) < 0)
+		return;
+	if (at.confidence == WAITS_UNKNOWN) {
+		b->does[i] = DOES_UNKNOWN;
+		b->undecoded++;
+		return;
+	}
+	if (!at.waits)
+		return;
+	b->does[i] = DOES_WAIT;
+	if (!b->counts.waiting++) {
+		b->waiter = w;
+		b->at = at;
+	}
+	b->counts.confidence = waits_weaker(b->counts.confidence, at.confidence);
+}
+
+static void count(struct look *l, struct block *b)
+{
+	b->counts.family = look_family(l, b->waves);
+	b->counts.seen = b->n;
+	b->counts.expects = b->waves->group_waves;
+	b->counts.same_words = true;
+	b->counts.state = waits_barrier_state_read(b->waves->saved.barrier);
+	for (uint32_t i = 0; i < b->n; i++) {
+		look_at_wave(l, b, i);
+		b->counts.same_words &= b->waves[i].saved.barrier == b->waves->saved.barrier;
+	}
+}
+
+/* ------------------------------------------------------------------ names and states --------- */
+
+static uint64_t name_of_block(const struct wave *w)
+{
+	const uint64_t words[] = { w->gpu_id, w->queue_id, w->has_dispatch ? w->dispatch + 1 : 0, w->workgroup[0],
+				   w->workgroup[1], w->workgroup[2] };
+
+	return hash_bytes(hash_secret(), words, sizeof(words));
+}
+
+static uint64_t name_of_wave(const struct wave *w)
+{
+	return hash_mix(name_of_block(w) + w->wave_in_group + 1);
+}
+
+static uint64_t hash_scalars(uint64_t h, const struct rpc_scalar_register *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		h = hash_mix(h ^ list[i].value);
+	return h;
+}
+
+static uint64_t hash_vectors(uint64_t h, const struct rpc_vector_register *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		h = hash_bytes(h, list[i].lanes, list[i].n_lanes * sizeof(*list[i].lanes));
+	return h;
+}
+
+static const struct rpc_wave_registers *registers_of(const struct look *l, const struct wave *w)
+{
+	const struct target_waves *t = &l->seen->waves;
+
+	for (size_t i = 0; i < t->n_registers; i++) {
+		const struct rpc_wave_ref *ref = &t->registers[i].wave.ref;
+
+		if (ref->queue_id == w->queue_id && ref->unit == w->unit && ref->index == w->index &&
+		    t->registers[i].wave.pc == w->pc)
+			return &t->registers[i];
+	}
+	return NULL;
+}
+
+/* All that a wave works with.  @return 0: it is not known. */
+static uint64_t state_of(const struct look *l, const struct wave *w)
+{
+	const struct rpc_wave_registers *r = registers_of(l, w);
+	uint64_t h = hash_secret();
+
+	if (!r || r->n_missing || !w->has_workgroup || !w->has_wave_in_group)
+		return 0;
+	h = hash_mix(h ^ w->pc) ^ w->exec;
+	h = hash_scalars(h, r->special, r->n_special);
+	h = hash_scalars(h, r->scalar, r->n_scalar);
+	h = hash_vectors(h, r->vector, r->n_vector);
+	h = hash_vectors(h, r->accumulator, r->n_accumulator);
+	return h ? h : 1;
+}
+
+/* ------------------------------------------------------------------ those who are missing ---- */
+
+static enum waits_end end_of(struct look *l, const struct wave *w)
+{
+	uint64_t state;
+
+	if (w->state != RPC_WAVE_STATE_RUNNING)
+		return WAITS_END_STOPPED;
+	state = state_of(l, w);
+	return state && look_is_same(l, name_of_wave(w), state) ? WAITS_END_STILL : WAITS_END_RUNS;
+}
+
+static const char *reason_of(struct look *l, const struct wave *w)
+{
+	if (w->state == RPC_WAVE_STATE_HALTED)
+		return "has halted itself";
+	for (unsigned bit = 0; bit < WAVE_REASONS_COUNT; bit++)
+		if (w->reasons >> bit & 1)
+			return rpc_arena_printf(l->arena, "has stopped (%s)",
+						rpc_stop_reason_name((enum rpc_stop_reason)bit));
+	return "has stopped";
+}
+
+static const char *state_text(struct look *l, const struct wave *w, enum waits_end end)
+{
+	switch (end) {
+	case WAITS_END_STOPPED:
+		return reason_of(l, w);
+	case WAITS_END_STILL:
+		return "is the same in both samples";
+	default:
+		return l->before ? "has moved, or may have, between both samples" : "runs";
+	}
+}
+
+static const char *workgroup_text(struct look *l, const struct wave *w)
+{
+	if (!w->has_workgroup)
+		return rpc_arena_printf(l->arena, "a workgroup of %s", look_kernel(l, w));
+	return rpc_arena_printf(l->arena, "workgroup (%u,%u,%u) of %s", w->workgroup[0], w->workgroup[1],
+				w->workgroup[2], look_kernel(l, w));
+}
+
+static const char *wave_text(struct look *l, const struct wave *w)
+{
+	if (!w->has_wave_in_group)
+		return rpc_arena_printf(l->arena, "a wave of %s", workgroup_text(l, w));
+	return rpc_arena_printf(l->arena, "wave %u of %s", w->wave_in_group, workgroup_text(l, w));
+}
+
+uint32_t look_add_wave(struct look *l, const struct wave *w, const struct rpc_wait_at *at)
+{
+	enum waits_end end;
+	uint32_t node;
+
+	for (size_t i = 0; i < l->n_nodes; i++)
+		if (l->nodes[i].wave == w)
+			return (uint32_t)i;
+	end = end_of(l, w);
+	node = look_add_node(l, RPC_WAIT_NODE_KIND_WAVE, end,
+			     rpc_arena_printf(l->arena, "%s, at %s, %s", wave_text(l, w), look_place(l, at),
+					      state_text(l, w, end)));
+	if (node != LOOK_NONE)
+		l->nodes[node].wave = w;
+	return node;
+}
+
+/* Add one who is missing, as a party and as a node. */
+static void add_party(struct look *l, size_t wait, const struct wave *w, const struct waits_missing *m)
+{
+	struct rpc_wait_at at = look_at(l, w);
+	uint32_t node = look_add_wave(l, w, &at);
+	enum waits_end end;
+	struct rpc_wait *to = &l->waits[wait].rpc;
+
+	if (node == LOOK_NONE)
+		return;
+	end = l->nodes[node].node.end;
+	look_add_edge(l, l->waits[wait].node, node,
+		      end == WAITS_END_STILL ? WAITS_INFERRED : m->confidence, m->candidates);
+	to->missing[to->n_missing++] = (struct rpc_wait_party){
+		.what = l->nodes[node].rpc.text,
+		.has_ref = true,
+		.ref = wave_ref((struct wave *)w),
+		.state = (enum rpc_wait_end)end,
+		.has_at = true,
+		.at = at,
+	};
+}
+
+/* ------------------------------------------------------------------ one workgroup ------------ */
+
+static const char *numbers_text(struct look *l, const struct block *b, uint8_t does)
+{
+	auto_out struct out text = { 0 };
+
+	for (uint32_t i = 0, end; i < b->n; i = end) {
+		end = i + 1;
+		if (b->does[i] != does)
+			continue;
+		while (end < b->n && b->does[end] == does &&
+		       b->waves[end].wave_in_group == b->waves[end - 1].wave_in_group + 1)
+			end++;
+		out_fmt(&text, "%s%u", text.size ? "," : "", b->waves[i].wave_in_group);
+		if (end > i + 1)
+			out_fmt(&text, "-%u", b->waves[end - 1].wave_in_group);
+	}
+	return rpc_arena_strdup(l->arena, text.data ? text.data : "");
+}
+
+/* Workgroups whose waves wait at one place for waves at the same places are told as one. */
+static uint64_t shape_of(const struct block *b)
+{
+	const struct wave *w = b->waves;
+	const uint64_t words[] = { w->gpu_id, w->queue_id, w->has_dispatch ? w->dispatch + 1 : 0, b->waiter->pc,
+				   b->counts.expects, b->counts.waiting };
+	uint64_t h = hash_bytes(hash_secret(), words, sizeof(words));
+
+	for (uint32_t i = 0; i < b->n; i++)
+		if (b->does[i] != DOES_WAIT)
+			h = hash_mix(h ^ (w[i].pc + w[i].wave_in_group)) ^ w[i].reasons ^ w[i].state;
+	return h;
+}
+
+/* Who of the workgroup waits, whichever number it has in its save area. */
+static uint64_t waiters_of(const struct block *b)
+{
+	uint64_t h = b->waiter->pc;
+
+	for (uint32_t i = 0; i < b->n; i++)
+		h = hash_mix(h ^ ((uint64_t)b->waves[i].wave_in_group << 2 | b->does[i]));
+	return h;
+}
+
+static void add_evidence(struct look *l, struct rpc_wait *w, const struct block *b)
+{
+	const struct wave *first = b->waiter;
+
+	if (b->counts.family < WAITS_GFX12)
+		look_add_evidence(l, w, "STATUS of the first", rpc_arena_printf(l->arena, "0x%x", first->saved.status));
+	else
+		look_add_evidence(l, w, "barrier state", rpc_arena_printf(l->arena, "0x%x", first->saved.barrier));
+	if (b->at.found)
+		look_add_evidence(l, w, waits_op_name(b->at.op),
+				  rpc_arena_printf(l->arena, "0x%llx", (unsigned long long)first->pc -
+								(b->at.at_pc ? 0 : 4)));
+	else
+		look_add_evidence(l, w, "instruction", "not seen");
+}
+
+static void fill(struct look *l, size_t wait, const struct block *b)
+{
+	const struct wave *w = b->waiter;
+	struct rpc_wait *to = &l->waits[wait].rpc;
+
+	to->gpu_id = w->gpu_id;
+	to->queue_id = w->queue_id;
+	to->has_dispatch = w->has_dispatch;
+	to->dispatch = w->dispatch;
+	to->kernel = w->kernel ? look_kernel(l, w) : NULL;
+	to->workgroup = (uint32_t *)w->workgroup;
+	to->n_workgroup = w->has_workgroup ? 3 : 0;
+	to->has_at = true;
+	to->at = look_at(l, w);
+	to->at.instruction = b->at.found ? waits_op_name(b->at.op) : NULL;
+	to->has_expects = b->counts.expects != 0;
+	to->expects = b->counts.expects;
+	to->has_has = true;
+	to->has = b->counts.waiting;
+	add_evidence(l, to, b);
+}
+
+static void add_wait(struct look *l, const struct block *b, const struct waits_missing *m, uint64_t shape)
+{
+	const char *who = b->waiter->has_wave_in_group ?
+				  rpc_arena_printf(l->arena, "%s %s of %s", b->counts.waiting == 1 ? "wave" : "waves",
+						   numbers_text(l, b, DOES_WAIT), workgroup_text(l, b->waiter)) :
+				  rpc_arena_printf(l->arena, "%u waves of %s", b->counts.waiting,
+						   workgroup_text(l, b->waiter));
+	size_t wait = l->n_waits;
+	struct look_wait *w = look_add_wait(l, RPC_WAIT_KIND_BARRIER, RPC_WAIT_NODE_KIND_WORKGROUP, who,
+					    name_of_block(b->waves), waiters_of(b));
+	uint32_t parties = b->n - b->counts.waiting;
+
+	if (!w)
+		return;
+	w->first = b->waves;
+	w->shape = shape;
+	w->rpc.waves = b->counts.waiting;
+	w->rpc.alike = 1;
+	w->rpc.confidence = (enum rpc_confidence)(m ? m->confidence : WAITS_UNKNOWN);
+	w->rpc.missing_count = m ? m->missing : 0;
+	w->rpc.has_candidates = w->rpc.candidates = m && m->candidates;
+	w->rpc.missing = rpc_arena_array(l->arena, parties, sizeof(*w->rpc.missing));
+	fill(l, wait, b);
+	for (uint32_t i = 0; m && w->rpc.missing && i < b->n; i++)
+		if (b->does[i] != DOES_WAIT)
+			add_party(l, wait, &b->waves[i], m);
+}
+
+static void add_block(struct look *l, const struct block *b)
+{
+	uint64_t shape = shape_of(b);
+	struct waits_missing m;
+	bool known = waits_block_missing(&b->counts, &m) == 0;
+
+	for (size_t i = 0; i < l->n_waits; i++) {
+		struct look_wait *w = &l->waits[i];
+
+		if (w->shape != shape || !w->first)
+			continue;
+		w->rpc.waves += b->counts.waiting;
+		w->rpc.alike++;
+		/* One of them that has moved shows that all of them may. */
+		w->changed |= !look_is_same(l, name_of_block(b->waves), waiters_of(b)) && l->before;
+		return;
+	}
+	if (b->undecoded && known)
+		m.confidence = waits_weaker(m.confidence, WAITS_INFERRED);
+	add_wait(l, b, known ? &m : NULL, shape);
+}
+
+/* ------------------------------------------------------------------ all of them -------------- */
+
+static void look_at_block(struct look *l, const struct wave *first, uint32_t n)
+{
+	struct block b = { .waves = first, .n = n };
+
+	if (n > LOOK_PARTIES_MAX)
+		return;
+	if (look_family(l, first) == WAITS_FAMILY_COUNT) {
+		look_undecoded(l, "the instructions of their device are not known", n);
+		return;
+	}
+	count(l, &b);
+	if (b.undecoded)
+		look_undecoded(l, "their code could not be read", b.undecoded);
+	if (b.counts.waiting)
+		add_block(l, &b);
+}
+
+void look_at_blocks(struct look *l)
+{
+	const struct target_waves *t = &l->seen->waves;
+
+	for (size_t i = 0, end; i < t->n_waves; i = end) {
+		end = i + 1;
+		while (end < t->n_waves && t->waves[end].leader == t->waves[i].leader)
+			end++;
+		look_at_block(l, &t->waves[i], (uint32_t)(end - i));
+	}
+}

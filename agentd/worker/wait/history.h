@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_WAIT_HISTORY_H
+#define WORKER_WAIT_HISTORY_H
+
+/** @file history.h  What earlier looks saw: for each thing that matters its name, and how it was, hashed. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** One look. */
+struct past;
+/** The looks of a session. */
+struct history;
+
+/**
+ * Begin to remember a look; the oldest of eight is forgotten.
+ * @param h           Made when it is NULL.
+ * @param ret_number  Its number, from 1 on.
+ * @return NULL: there is no memory.
+ */
+struct past *history_begin(struct history **h, uint64_t now_ns, uint32_t *ret_number);
+/** @return an earlier look; NULL: it is not there, or not any more. */
+const struct past *history_find(const struct history *h, uint32_t number);
+void history_free(struct history *h);
+
+/** When the look was. */
+uint64_t past_time_ns(const struct past *p);
+/** Remember something.  @return 0, -ENOMEM (also when there is too much). */
+int past_add(struct past *p, uint64_t name, uint64_t state);
+/** @return whether it was there in the same state. */
+bool past_has(const struct past *p, uint64_t name, uint64_t state);
+
+#endif /* WORKER_WAIT_HISTORY_H */

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/worker/wait/look.h"
+
+#include <stdlib.h>
+
+#include "agentd/worker/wait/wait.h"
+#include "base/clock.h"
+#include "base/cleanup.h"
+#include "base/out.h"
+#include "base/vec.h"
+
+#define CAUSES_MAX   64u
+#define EVIDENCE_MAX 6u
+/* A queue that stands still for less may only have been waiting for its turn. */
+#define QUEUE_STILL_NS UINT64_C(1000000000)
+#define NODES_MAX 65536u
+
+/* ------------------------------------------------------------------ lists -------------------- */
+
+uint32_t look_add_node(struct look *l, enum rpc_wait_node_kind kind, enum waits_end end, const char *text)
+{
+	struct look_node n = { .node = { .end = end }, .rpc = { .kind = kind, .text = text ? text : "" } };
+
+	if (l->n_nodes >= NODES_MAX || vec_reserve(&l->nodes, l->n_nodes, 1, &l->nodes_capacity, sizeof(n)) < 0) {
+		l->failed = true;
+		return LOOK_NONE;
+	}
+	l->nodes[l->n_nodes] = n;
+	return (uint32_t)l->n_nodes++;
+}
+
+void look_add_edge(struct look *l, uint32_t from, uint32_t to, enum waits_confidence c, bool any)
+{
+	if (from == LOOK_NONE || to == LOOK_NONE)
+		return;
+	if (vec_reserve(&l->edges, l->n_edges, 1, &l->edges_capacity, sizeof(*l->edges)) < 0) {
+		l->failed = true;
+		return;
+	}
+	l->edges[l->n_edges++] = (struct waits_edge){ from, to, c, any };
+}
+
+struct look_wait *look_add_wait(struct look *l, enum rpc_wait_kind kind, enum rpc_wait_node_kind node,
+				const char *who, uint64_t name, uint64_t state)
+{
+	struct look_wait *w;
+
+	if (l->n_waits == LOOK_WAITS_MAX) {
+		look_missing(l, "waits: there are more than 256 different ones");
+		return NULL;
+	}
+	if (vec_reserve(&l->waits, l->n_waits, 1, &l->waits_capacity, sizeof(*l->waits)) < 0) {
+		l->failed = true;
+		return NULL;
+	}
+	w = &l->waits[l->n_waits];
+	*w = (struct look_wait){ .rpc = { .kind = kind, .who = who,
+					  .id = rpc_arena_printf(l->arena, "w%016llx", (unsigned long long)name) } };
+	w->node = look_add_node(l, node, WAITS_END_UNKNOWN, who);
+	if (w->node == LOOK_NONE)
+		return NULL;
+	w->changed = !look_is_same(l, name, state) && l->before;
+	l->nodes[w->node].node.is_wait = true;
+	l->nodes[w->node].rpc.has_wait = true;
+	l->nodes[w->node].rpc.wait = (uint32_t)l->n_waits++;
+	return w;
+}
+
+void look_add_evidence(struct look *l, struct rpc_wait *w, const char *what, const char *value)
+{
+	if (!w->evidence)
+		w->evidence = rpc_arena_array(l->arena, EVIDENCE_MAX, sizeof(*w->evidence));
+	if (w->evidence && w->n_evidence < EVIDENCE_MAX && value)
+		w->evidence[w->n_evidence++] = (struct rpc_wait_evidence){ what, value };
+}
+
+void look_undecoded(struct look *l, const char *reason, uint32_t waves)
+{
+	size_t i = 0;
+
+	while (i < l->n_undecoded && l->undecoded[i].reason != reason)
+		i++;
+	if (i == sizeof(l->undecoded) / sizeof(l->undecoded[0]))
+		return;
+	if (i == l->n_undecoded)
+		l->undecoded[l->n_undecoded++] = (struct rpc_wait_undecoded){ .reason = reason };
+	l->undecoded[i].waves += waves;
+}
+
+void look_missing(struct look *l, const char *text)
+{
+	for (size_t i = 0; i < l->n_missing; i++)
+		if (l->missing[i] == text)
+			return;
+	if (text && l->n_missing < LOOK_MISSING_MAX)
+		l->missing[l->n_missing++] = text;
+}
+
+bool look_is_same(struct look *l, uint64_t name, uint64_t state)
+{
+	if (past_add(l->now, name, state) < 0)
+		look_missing(l, "comparison: there is too much to remember for the next sample");
+	return l->before && past_has(l->before, name, state);
+}
+
+/* ------------------------------------------------------------------ names -------------------- */
+
+const char *look_kernel(const struct look *l, const struct wave *w)
+{
+	const char *name = w->kernel < l->places.n_kernels ? l->places.kernels[w->kernel].name : NULL;
+
+	return name ? name : "an unknown kernel";
+}
+
+struct rpc_wait_at look_at(struct look *l, const struct wave *w)
+{
+	struct rpc_wait_at at = { .pc = w->pc };
+	struct code_symbol f;
+
+	if (w->place < l->places.n_places) {
+		at.frames = l->places.places[w->place].frames;
+		at.n_frames = l->places.places[w->place].n_frames;
+	}
+	if (code_function(&l->code, w->pc, &f) == 0)
+		at.place = rpc_arena_printf(l->arena, "%s+0x%llx", f.name, (unsigned long long)(w->pc - f.address));
+	return at;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = path;
+
+	for (const char *p = path; *p; p++)
+		if (*p == '/')
+			slash = p + 1;
+	return slash;
+}
+
+const char *look_place(struct look *l, const struct rpc_wait_at *at)
+{
+	const struct rpc_frame *f = at->n_frames ? &at->frames[0] : NULL;
+	const char *place = at->place ? at->place :
+					rpc_arena_printf(l->arena, "0x%llx", (unsigned long long)at->pc);
+
+	if (!f || !f->file || !f->has_line)
+		return place ? place : "?";
+	return rpc_arena_printf(l->arena, "%s (%s:%u)", place, base_name(f->file), f->line);
+}
+
+enum waits_family look_family(const struct look *l, const struct wave *w)
+{
+	for (size_t i = 0; i < l->seen->n_devices; i++) {
+		const struct rpc_device *d = &l->seen->devices[i].rpc;
+
+		if (d->gpu_id == w->gpu_id && d->has_gfx_target_version)
+			return waits_family_of((uint32_t)d->gfx_target_version);
+	}
+	return WAITS_FAMILY_COUNT;
+}
+
+/* ------------------------------------------------------------------ what it comes to --------- */
+
+/* Who has moved waits no more, or for something new: it accuses nobody. */
+static void let_go(struct look *l)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < l->n_waits; i++)
+		if (l->waits[i].changed)
+			l->nodes[l->waits[i].node].node.end = WAITS_END_RUNS;
+	for (size_t i = 0; i < l->n_edges; i++) {
+		const struct look_node *n = &l->nodes[l->edges[i].from];
+
+		if (!n->rpc.has_wait || !l->waits[n->rpc.wait].changed)
+			l->edges[kept++] = l->edges[i];
+	}
+	l->n_edges = kept;
+}
+
+static bool is_culprit(const struct look *l, const struct waits_cause *c)
+{
+	switch (c->end) {
+	case WAITS_END_STOPPED:
+	case WAITS_END_GONE:
+	case WAITS_END_STILL:
+		return true;
+	case WAITS_END_CIRCLE:
+		return l->before || c->confidence == WAITS_PROVEN;
+	case WAITS_END_HOST:
+		return l->before && l->apart_ns >= QUEUE_STILL_NS;
+	default:
+		return false;
+	}
+}
+
+static const char *circle_text(struct look *l, const struct waits_solution *s, const struct waits_cause *c)
+{
+	auto_out struct out text = { 0 };
+
+	out_str(&text, "a circle: ");
+	for (uint32_t i = 0; i < c->n && i < 8; i++)
+		out_fmt(&text, "%s%s", i ? " waits for " : "", l->nodes[s->nodes[c->first + i]].rpc.text);
+	out_str(&text, c->n > 8 ? " waits for others" : " waits for the first");
+	return rpc_arena_strdup(l->arena, text.data ? text.data : "");
+}
+
+/* Mark all nodes from which one that is marked can be reached. */
+static void spread(const struct look *l, bool *marks)
+{
+	bool more = true;
+
+	while (more) {
+		more = false;
+		for (size_t i = 0; i < l->n_edges; i++) {
+			const struct waits_edge *e = &l->edges[i];
+
+			if (e->any || !marks[e->to] || marks[e->from])
+				continue;
+			marks[e->from] = true;
+			more = true;
+		}
+	}
+}
+
+static void fill_causes(struct look *l, const struct waits_solution *s, bool *guilty, bool *runs,
+			struct rpc_why_get_result *ret)
+{
+	ret->causes = rpc_arena_array(l->arena, CAUSES_MAX, sizeof(*ret->causes));
+	for (int culprits = 1; ret->causes && culprits >= 0; culprits--)
+		for (size_t i = 0; i < s->n_causes; i++) {
+			const struct waits_cause *c = &s->causes[i];
+			uint32_t node = s->nodes[c->first];
+
+			if (is_culprit(l, c) != culprits)
+				continue;
+			(culprits ? guilty : runs)[node] = culprits || c->end == WAITS_END_RUNS;
+			if (ret->n_causes == CAUSES_MAX)
+				continue;
+			ret->causes[ret->n_causes++] = (struct rpc_wait_cause){
+				.text = c->end == WAITS_END_CIRCLE ? circle_text(l, s, c) : l->nodes[node].rpc.text,
+				.node = node,
+				.end = (enum rpc_wait_end)c->end,
+				.culprit = culprits,
+				.confidence = (enum rpc_confidence)c->confidence,
+				.waits = c->waits,
+			};
+		}
+}
+
+/* What is stuck: what leads to a culprit; not what has moved; of the rest it is not known. */
+static void judge(struct look *l, const bool *guilty, const bool *runs, struct rpc_why_get_result *ret)
+{
+	bool any = false, stuck = false, open = false;
+
+	for (size_t i = 0; i < l->n_waits; i++) {
+		struct look_wait *w = &l->waits[i];
+
+		any |= guilty[w->node];
+		w->rpc.has_stuck = guilty[w->node] || w->changed;
+		w->rpc.stuck = guilty[w->node];
+		if (w->rpc.has_stuck)
+			continue;
+		open = true;
+		stuck |= l->before && l->apart_ns >= QUEUE_STILL_NS && !runs[w->node];
+	}
+	ret->has_stuck = any || stuck || !open;
+	ret->stuck = any || stuck;
+}
+
+static int by_waves(const void *x, const void *y)
+{
+	const struct rpc_wait *a = *(const struct rpc_wait *const *)x, *b = *(const struct rpc_wait *const *)y;
+
+	if (a->waves != b->waves)
+		return a->waves > b->waves ? -1 : 1;
+	return a < b ? -1 : a > b;
+}
+
+/* The waits in their order, and the nodes' positions of them. */
+static int fill_waits(struct look *l, struct rpc_why_get_result *ret)
+{
+	auto_free const struct rpc_wait **order = calloc(l->n_waits + 1, sizeof(*order));
+	auto_free uint32_t *place = calloc(l->n_waits + 1, sizeof(*place));
+
+	ret->waits = rpc_arena_array(l->arena, l->n_waits, sizeof(*ret->waits));
+	if (!order || !place || !ret->waits)
+		return -ENOMEM;
+	for (size_t i = 0; i < l->n_waits; i++)
+		order[i] = &l->waits[i].rpc;
+	qsort(order, l->n_waits, sizeof(*order), by_waves);
+	for (size_t i = 0; i < l->n_waits; i++) {
+		const struct look_wait *w = (const struct look_wait *)(const void *)order[i];
+
+		ret->waits[i] = w->rpc;
+		place[w - l->waits] = (uint32_t)i;
+	}
+	ret->n_waits = l->n_waits;
+	for (size_t i = 0; i < l->n_nodes; i++)
+		if (l->nodes[i].rpc.has_wait)
+			l->nodes[i].rpc.wait = place[l->nodes[i].rpc.wait];
+	return 0;
+}
+
+static int fill_graph(struct look *l, struct rpc_why_get_result *ret)
+{
+	ret->nodes = rpc_arena_array(l->arena, l->n_nodes, sizeof(*ret->nodes));
+	ret->edges = rpc_arena_array(l->arena, l->n_edges, sizeof(*ret->edges));
+	if (!ret->nodes || !ret->edges)
+		return -ENOMEM;
+	for (size_t i = 0; i < l->n_nodes; i++) {
+		ret->nodes[i] = l->nodes[i].rpc;
+		ret->nodes[i].end = (enum rpc_wait_end)l->nodes[i].node.end;
+		ret->nodes[i].has_end = true;
+	}
+	for (size_t i = 0; i < l->n_edges; i++) {
+		const struct waits_edge *e = &l->edges[i];
+
+		ret->nodes[e->from].has_end = false;
+		ret->edges[i] = (struct rpc_wait_edge){ .from = e->from, .to = e->to,
+							.confidence = (enum rpc_confidence)e->confidence,
+							.has_any = e->any, .any = e->any };
+	}
+	ret->n_nodes = l->n_nodes;
+	ret->n_edges = l->n_edges;
+	return 0;
+}
+
+static int solve(struct look *l, struct rpc_why_get_result *ret)
+{
+	auto_free struct waits_node *nodes = calloc(l->n_nodes + 1, sizeof(*nodes));
+	auto_free bool *guilty = calloc(l->n_nodes + 1, sizeof(*guilty));
+	auto_free bool *runs = calloc(l->n_nodes + 1, sizeof(*runs));
+	struct waits_solution s = { 0 };
+	int r = nodes && guilty && runs ? 0 : -ENOMEM;
+
+	if (r < 0)
+		return r;
+	let_go(l);
+	for (size_t i = 0; i < l->n_nodes; i++)
+		nodes[i] = l->nodes[i].node;
+	r = waits_graph_solve(nodes, l->n_nodes, l->edges, l->n_edges, &s);
+	if (r == 0) {
+		fill_causes(l, &s, guilty, runs, ret);
+		spread(l, guilty);
+		spread(l, runs);
+		judge(l, guilty, runs, ret);
+		r = fill_waits(l, ret);
+	}
+	if (r == 0)
+		r = fill_graph(l, ret);
+	waits_solution_deinit(&s);
+	return r;
+}
+
+/* ------------------------------------------------------------------ one look ----------------- */
+
+static int find_places(struct look *l, const struct wait_options *o)
+{
+	const struct target_waves *t = &l->seen->waves;
+	int r = code_set_init(&l->code, l->target, l->arena, o->look_up_ms);
+
+	if (r == 0)
+		r = locations_find(&l->code, t->waves, t->n_waves, &l->places);
+	if (r == 0) {
+		l->sites = calloc(l->places.n_sites + 1, sizeof(*l->sites));
+		r = l->sites ? 0 : -ENOMEM;
+	}
+	return r;
+}
+
+static int begin(struct look *l, const struct wait_options *o, struct history **history,
+		 struct rpc_why_get_result *ret, struct agent_err *err)
+{
+	uint64_t now = clock_now_ns();
+
+	l->now = history_begin(history, now, &ret->sample);
+	if (!l->now)
+		return agent_err_no_memory(err, "why.get");
+	if (o->has_since) {
+		l->before = history_find(*history, o->since);
+		if (!l->before)
+			return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, ENOENT, NULL, "ask again without it",
+					     "params.since: this session remembers no sample %u", o->since);
+		l->apart_ns = now - past_time_ns(l->before);
+		ret->has_interval_us = true;
+		ret->interval_us = l->apart_ns / 1000;
+	}
+	ret->samples = l->before ? 2 : 1;
+	return 0;
+}
+
+static void find_missing(struct look *l)
+{
+	const char *texts[CODE_MISSING_MAX];
+	size_t n = code_missing(&l->code, l->places.n_unknown > 0, texts);
+
+	for (size_t i = 0; i < l->seen->waves.n_missing; i++)
+		look_missing(l, l->seen->waves.missing[i]);
+	for (size_t i = 0; i < n; i++)
+		look_missing(l, texts[i]);
+	for (size_t i = 0; i < l->n_undecoded; i++)
+		look_missing(l, rpc_arena_printf(l->arena, "%u waves: %s", l->undecoded[i].waves,
+						 l->undecoded[i].reason));
+}
+
+int wait_tell(struct target *t, struct rpc_arena *a, const struct wait_options *o, const struct snapshot *seen,
+	      struct history **history, struct rpc_why_get_result *ret, struct agent_err *err)
+{
+	struct look l = { .target = t, .arena = a, .seen = seen };
+	int r = begin(&l, o, history, ret, err);
+
+	if (r < 0)
+		return r;
+	l.code.target = t;
+	l.missing = rpc_arena_array(a, LOOK_MISSING_MAX, sizeof(*l.missing));
+	r = l.missing ? find_places(&l, o) : -ENOMEM;
+	if (r == 0) {
+		look_at_blocks(&l);
+		look_at_queues(&l);
+		r = l.failed ? -ENOMEM : solve(&l, ret);
+	}
+	if (r == 0) {
+		find_missing(&l);
+		ret->vendor = t->ops->vendor;
+		ret->wave_count = (uint32_t)seen->waves.n_waves;
+		ret->stopped_us = seen->waves.stopped_us;
+		ret->undecoded = rpc_arena_array(a, l.n_undecoded, sizeof(*ret->undecoded));
+		for (size_t i = 0; ret->undecoded && i < l.n_undecoded; i++)
+			ret->undecoded[ret->n_undecoded++] = l.undecoded[i];
+		ret->missing = l.missing;
+		ret->n_missing = l.n_missing;
+		ret->complete = !l.n_missing;
+	}
+	locations_deinit(&l.places);
+	code_set_deinit(&l.code);
+	free(l.sites);
+	free(l.waits);
+	free(l.nodes);
+	free(l.edges);
+	if (r == 0)
+		r = rpc_arena_error(a);
+	return r < 0 ? agent_err_no_memory(err, "why.get") : 0;
+}
+
+void wait_history_free(struct history *h)
+{
+	history_free(h);
+}

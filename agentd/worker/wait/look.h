@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_WAIT_LOOK_H
+#define WORKER_WAIT_LOOK_H
+
+/** @file look.h  One look for waits, as the files of this directory share it. */
+
+#include "agentd/worker/snapshot/locations.h"
+#include "agentd/worker/snapshot/snapshot.h"
+#include "agentd/worker/wait/history.h"
+#include "waits/barrier.h"
+#include "waits/graph.h"
+
+/** Most waits that are told apart, and parties of one that are named. */
+#define LOOK_WAITS_MAX	 256u
+#define LOOK_PARTIES_MAX 64u
+#define LOOK_NONE	 UINT32_MAX
+
+/** A node, and what the reply says of it. */
+struct look_node {
+	struct waits_node node;
+	struct rpc_wait_node rpc;
+	const struct wave *wave; /**< Of one wave. */
+};
+
+/** A wait, and its node. */
+struct look_wait {
+	struct rpc_wait rpc;
+	uint32_t node;
+	bool changed; /**< It was not so in the look before. */
+	const struct wave *first; /**< Of a workgroup: its first wave. */
+	uint64_t shape; /**< Of a workgroup: that of all that are alike. */
+};
+
+/** The code in front of a place and at it. */
+struct look_code {
+	uint8_t bytes[8], n;
+	bool known;
+};
+
+struct look {
+	struct target *target;
+	struct rpc_arena *arena;
+	const struct snapshot *seen;
+	struct code_set code;
+	struct locations places;
+	struct look_code *sites; /**< By wave.site. */
+
+	struct past *now;
+	const struct past *before; /**< NULL: there is only this look. */
+	uint64_t apart_ns;	   /**< Time between the two. */
+
+	struct look_wait *waits;
+	size_t n_waits, waits_capacity;
+	struct look_node *nodes;
+	size_t n_nodes, nodes_capacity;
+	struct waits_edge *edges;
+	size_t n_edges, edges_capacity;
+	struct rpc_wait_undecoded undecoded[8];
+	size_t n_undecoded;
+	const char **missing; /**< What could not be read; room for LOOK_MISSING_MAX. */
+	size_t n_missing;
+	bool failed; /**< There was no memory. */
+};
+
+#define LOOK_MISSING_MAX 64u
+
+/* look.c */
+
+/** @return the position of a new node; LOOK_NONE without memory. */
+uint32_t look_add_node(struct look *l, enum rpc_wait_node_kind kind, enum waits_end end, const char *text);
+void look_add_edge(struct look *l, uint32_t from, uint32_t to, enum waits_confidence c, bool any);
+/**
+ * Add a wait with a node of its own.
+ * @param name, state  Of the wait in history.h.
+ * @return NULL: there are too many, or there is no memory.
+ */
+struct look_wait *look_add_wait(struct look *l, enum rpc_wait_kind kind, enum rpc_wait_node_kind node,
+				const char *who, uint64_t name, uint64_t state);
+void look_add_evidence(struct look *l, struct rpc_wait *w, const char *what, const char *value);
+void look_undecoded(struct look *l, const char *reason, uint32_t waves);
+void look_missing(struct look *l, const char *text);
+
+/** @return whether something was in this state in the look before; notes it for the next one. */
+bool look_is_same(struct look *l, uint64_t name, uint64_t state);
+
+/** @return the kernel of a wave, for people; never NULL. */
+const char *look_kernel(const struct look *l, const struct wave *w);
+/** Where a wave is. */
+struct rpc_wait_at look_at(struct look *l, const struct wave *w);
+/** @return the same as text: "gemm+0x40 (train.hip:61)". */
+const char *look_place(struct look *l, const struct rpc_wait_at *at);
+/** @return which generation a wave's device is of. */
+enum waits_family look_family(const struct look *l, const struct wave *w);
+
+/* blocks.c */
+
+/** Find the node of a wave, or add it, with what is known of the wave.  @return as look_add_node(). */
+uint32_t look_add_wave(struct look *l, const struct wave *w, const struct rpc_wait_at *at);
+
+/** Find the barriers of workgroups. */
+void look_at_blocks(struct look *l);
+
+/* queues.c */
+
+/** Find the queues that wait; the waits of waves are known. */
+void look_at_queues(struct look *l);
+
+#endif /* WORKER_WAIT_LOOK_H */

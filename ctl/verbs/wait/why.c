@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+/* gpu-agentctl why: what waits, for whom, and who does not come.  The first line is the cause. */
+#include <inttypes.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "ctl/cli_words.h"
+#include "ctl/ctl.h"
+#include "ctl/terminal/text.h"
+
+#define REPLY_MEMORY_MAX ((size_t)128 << 20)
+#define TWICE_MS	 1000
+#define TWICE_MAX_MS	 600000
+/* How much is shown without --verbose. */
+#define CAUSES_SHOWN 4
+#define WAITS_SHOWN  8
+#define CHAIN_MAX    8
+#define INDENT	     7
+
+static const char *twice;
+
+static const struct argv_option options[] = {
+	{ "twice", 0, ARGV_OPTIONAL, &twice, "MS",
+	  "take another sample after so many milliseconds (default 1000): what has moved is accused of nothing" },
+	{ 0 },
+};
+
+static const char *confidence_of(struct ctl *c, enum rpc_confidence value)
+{
+	return show_name(&c->arena, &rpc_confidence_enum, value);
+}
+
+static void put_line(struct ctl *c, const char *head, const char *text, const char *confidence)
+{
+	auto_out struct out line = { 0 };
+
+	out_fmt(&line, "%-*s", INDENT, head);
+	text_put(&line, "", text, "");
+	if (confidence)
+		out_fmt(&line, "  [%s]", confidence);
+	if (line.data)
+		text_wrap(&c->output.text, line.data, line.size, c->output.width, INDENT);
+}
+
+/* ------------------------------------------------------------------ chains ------------------- */
+
+/* The edge by which most of the waits that end in a node come there: the first one, as the agent tells them by size. */
+static const struct rpc_wait_edge *edge_to(const struct rpc_why_get_result *r, uint32_t node)
+{
+	const struct rpc_wait_edge *best = NULL;
+	uint32_t most = 0;
+
+	for (size_t i = 0; i < r->n_edges; i++) {
+		const struct rpc_wait_edge *e = &r->edges[i];
+		uint32_t waves = 0;
+
+		if (e->to != node || e->from >= r->n_nodes || e->any)
+			continue;
+		if (r->nodes[e->from].has_wait && r->nodes[e->from].wait < r->n_waits)
+			waves = r->waits[r->nodes[e->from].wait].waves;
+		if (best && waves <= most)
+			continue;
+		best = e;
+		most = waves;
+	}
+	return best;
+}
+
+static const struct rpc_wait *wait_of(const struct rpc_why_get_result *r, uint32_t node)
+{
+	const struct rpc_wait_node *n = &r->nodes[node];
+
+	return n->has_wait && n->wait < r->n_waits ? &r->waits[n->wait] : NULL;
+}
+
+static const char *place_of(struct ctl *c, const struct rpc_wait_at *at)
+{
+	return at->place ? at->place : rpc_arena_printf(&c->arena, "0x%" PRIx64, at->pc);
+}
+
+/* What a node of a chain says. */
+static const char *link_text(struct ctl *c, const struct rpc_why_get_result *r, uint32_t node)
+{
+	const struct rpc_wait *w = wait_of(r, node);
+
+	if (!w)
+		return r->nodes[node].text;
+	if (w->kind == RPC_WAIT_KIND_QUEUE)
+		return rpc_arena_printf(&c->arena, "%s waits", w->who);
+	return rpc_arena_printf(&c->arena, "%s wait%s at a %s%s%s", w->who, w->waves == 1 ? "s" : "",
+				show_name(&c->arena, &rpc_wait_kind_enum, w->kind), w->has_at ? ", at " : "",
+				w->has_at ? place_of(c, &w->at) : "");
+}
+
+/* Who waits for the node, and who waits for those: from the end of a chain to its beginning. */
+static void print_chain(struct ctl *c, const struct rpc_why_get_result *r, uint32_t node)
+{
+	const struct rpc_wait_edge *e = node < r->n_nodes ? edge_to(r, node) : NULL;
+	uint32_t alike = 0;
+
+	for (unsigned i = 0; e && i < CHAIN_MAX; i++) {
+		const struct rpc_wait *w = wait_of(r, e->from);
+
+		put_line(c, "", rpc_arena_printf(&c->arena, "<- %s", link_text(c, r, e->from)),
+			 confidence_of(c, e->confidence));
+		if (w && w->alike > alike)
+			alike = w->alike;
+		node = e->from;
+		e = edge_to(r, node);
+	}
+	if (alike > 1)
+		put_line(c, "", rpc_arena_printf(&c->arena, "%u workgroups are in this state", alike), NULL);
+}
+
+static void print_cause(struct ctl *c, const struct rpc_why_get_result *r, const struct rpc_wait_cause *cause,
+			const char *head)
+{
+	put_line(c, head, cause->text, confidence_of(c, cause->confidence));
+	print_chain(c, r, cause->node);
+}
+
+/* ------------------------------------------------------------------ the rest ----------------- */
+
+static void print_wait(struct ctl *c, const struct rpc_wait *w)
+{
+	auto_out struct out line = { 0 };
+
+	text_put(&line, "", w->who, "");
+	if (w->kind != RPC_WAIT_KIND_QUEUE)
+		out_fmt(&line, " wait%s at a %s", w->waves == 1 ? "s" : "",
+			show_name(&c->arena, &rpc_wait_kind_enum, w->kind));
+	else
+		out_str(&line, " waits");
+	if (w->has_at)
+		text_put(&line, ", at ", place_of(c, &w->at), "");
+	if (w->has_has && w->has_expects)
+		out_fmt(&line, ": %u of %u have come", w->has, w->expects);
+	for (size_t i = 0; i < w->n_missing && i < 3; i++)
+		text_put(&line, i ? "; " : w->candidates ? "; one of " : "; missing: ", w->missing[i].what, "");
+	if (w->n_missing > 3)
+		out_fmt(&line, "; and %zu more", w->n_missing - 3);
+	if (w->alike > 1)
+		out_fmt(&line, "; so do %u more workgroups", w->alike - 1);
+	if (line.data)
+		put_line(c, w->has_stuck ? w->stuck ? "STUCK" : "MOVES" : "WAITS", line.data,
+			 confidence_of(c, w->confidence));
+}
+
+static const char *no_culprit(struct ctl *c, const struct rpc_why_get_result *r)
+{
+	if (!r->n_waits)
+		return "no culprit found: nothing waits";
+	if (r->has_stuck && !r->stuck)
+		return rpc_arena_printf(&c->arena, "no culprit found: %zu waits, all of which have moved", r->n_waits);
+	if (r->has_stuck)
+		return rpc_arena_printf(&c->arena, "no culprit found: %zu waits, of which some do not move", r->n_waits);
+	if (r->samples == 1)
+		return rpc_arena_printf(&c->arena, "no culprit found: %zu waits, and one sample does not tell for how long%s",
+					r->n_waits, c->core ? "" : " (--twice)");
+	return rpc_arena_printf(&c->arena, "no culprit found: %zu waits for what runs", r->n_waits);
+}
+
+static int print_text(struct ctl *c, const struct rpc_why_get_result *r)
+{
+	size_t causes = c->verbose ? r->n_causes : CAUSES_SHOWN, waits = c->verbose ? r->n_waits : WAITS_SHOWN;
+	size_t n = 0;
+
+	for (; n < r->n_causes && r->causes[n].culprit && n < causes; n++)
+		print_cause(c, r, &r->causes[n], n ? "ALSO" : "CAUSE");
+	if (!n)
+		put_line(c, "", no_culprit(c, r), NULL);
+	for (size_t i = 0; i < r->n_waits && i < waits; i++)
+		print_wait(c, &r->waits[i]);
+	if (r->n_waits > waits)
+		out_fmt(&c->output.text, "%*s(%zu more: --verbose)\n", INDENT, "", r->n_waits - waits);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ the verb ----------------- */
+
+static int look(struct ctl *c, struct rpc_why_get_params *p, struct rpc_why_get_result *ret)
+{
+	return ctl_called(c, rpc_client_why_get(c->client, p, &c->arena, ret, &c->err));
+}
+
+static int look_twice(struct ctl *c, struct rpc_why_get_params *p, uint32_t pause_ms, struct rpc_why_get_result *ret)
+{
+	struct timespec ts = { pause_ms / 1000, pause_ms % 1000 * 1000000L };
+	int r = look(c, p, ret);
+
+	if (r < 0)
+		return r;
+	ctl_note(c, "the second sample follows in %u ms", pause_ms);
+	/* Signals that come meanwhile end the program, so that the sleep is never cut short. */
+	nanosleep(&ts, NULL);
+	p->has_since = true;
+	p->since = ret->sample;
+	return look(c, p, ret);
+}
+
+static int status_of(struct ctl *c, const struct rpc_why_get_result *r)
+{
+	for (size_t i = 0; i < r->n_missing; i++)
+		ctl_note(c, "missing: %s", cli_words(c, r->missing[i]));
+	if (r->has_stuck && r->stuck)
+		return r->n_causes && r->causes[0].culprit ? CTL_EXIT_NO_PROGRESS : CTL_EXIT_NO_CAUSE;
+	return ctl_status(r->complete, false);
+}
+
+static int run(struct ctl *c, int argc, char **argv)
+{
+	struct rpc_why_get_params p = { .has_max_stop_ms = c->max_look_ms, .max_stop_ms = c->max_look_ms };
+	struct rpc_why_get_result result;
+	uint32_t pause_ms = TWICE_MS;
+	int r = 0;
+
+	if (c->core && twice)
+		return ctl_usage(c, "--twice needs a process: a core does not change");
+	if (twice && *twice)
+		r = args_ms(c, "--twice", twice, TWICE_MAX_MS, &pause_ms);
+	c->arena.limit = REPLY_MEMORY_MAX;
+	if (r == 0)
+		r = ctl_attach(c, argv[0], false);
+	if (r < 0)
+		return r;
+	p.session = c->session.session;
+	r = twice ? look_twice(c, &p, pause_ms, &result) : look(c, &p, &result);
+	if (r == 0)
+		r = ctl_is_json(c) ? ctl_print_result(c) : print_text(c, &result);
+	ctl_detach(c);
+	return r < 0 ? r : status_of(c, &result);
+}
+
+const struct ctl_verb ctl_verb_why = {
+	.name = "why",
+	.args = "PID",
+	.summary = "Show what waits on the GPUs, for whom, and who does not come",
+	.options = options,
+	.min_args = 1,
+	.max_args = 1,
+	.takes_core = true,
+	.run = run,
+};

@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""gpu-agentctl why: the first line names who does not come, and nobody who is only late."""
+import json
+import os
+import sys
+
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+import pytest
+
+from harness import wait_until
+from waitscene import WaitScene
+
+FAMILIES = ["gfx90a", "gfx942", "gfx1030", "gfx1100"]
+WIDTH = {"gfx90a": 64, "gfx942": 64, "gfx1030": 32, "gfx1100": 32}
+
+
+def block(gpu, keys="", groups=3):
+    """Workgroups of four waves: three wait at gemm+0x40, the last one is elsewhere."""
+    size = 4 * WIDTH[gpu]
+    return (f"runtime ttmp; queues 1; load CODE; dispatch 0 gemm {size * groups} {size}; "
+            f"waves 0 barrier {4 * groups} gemm+0x40 {keys}; spin")
+
+
+def first_line(shown):
+    return shown.stdout.splitlines()[0]
+
+
+@pytest.mark.parametrize("behind", [0, 1])
+@pytest.mark.parametrize("gpu", FAMILIES)
+def test_a_stopped_wave_keeps_its_workgroup_waiting(gpu, behind):
+    """The wave has stopped, so that one sample is enough; the instruction is at the saved pc, or in front of it."""
+    with WaitScene(gpu, block(gpu, f"last=memory behind={behind}")) as s:
+        shown = s.ctl("why", s.app.pid)
+        print(shown.stdout, shown.stderr)
+        assert shown.returncode == 10
+        assert first_line(shown).startswith("CAUSE  wave 3 of workgroup (0,0,0) of gemm, at gemm+0x80, "
+                                            "has stopped (memory_violation)"), shown.stdout
+        text = " ".join(shown.stdout.split())
+        assert "[proven]" in text and "waves 0-2 of workgroup (0,0,0) of gemm wait at a barrier" in text
+        assert "3 workgroups are in this state" in text
+        s.attach()
+        (wait,) = s.why()["waits"]
+        assert wait["kind"] == "barrier" and wait["confidence"] == "proven" and wait["stuck"]
+        assert (wait["expects"], wait["has"], wait["alike"], wait["waves"]) == (4, 3, 3, 9)
+        assert wait["missing"][0]["ref"]["wave_in_group"] == 3 and wait["missing"][0]["at"]["place"] == "gemm+0x80"
+
+
+@pytest.mark.parametrize("gpu", FAMILIES)
+def test_a_wave_that_does_not_move_is_told_by_two_samples(gpu):
+    with WaitScene(gpu, block(gpu, "late-loop=0")) as s:
+        shown = s.ctl("why", s.app.pid)
+        assert shown.returncode == 0 and first_line(shown).strip().startswith("no culprit found: "), shown.stdout
+        assert "CAUSE" not in shown.stdout and "missing: wave 3 of workgroup (0,0,0)" in " ".join(shown.stdout.split())
+        shown = s.ctl("why", s.app.pid, "--twice=20")
+        print(shown.stdout)
+        assert shown.returncode == 10 and first_line(shown).startswith("CAUSE  wave 3 of workgroup (0,0,0) of gemm")
+        assert "is the same in both samples" in " ".join(shown.stdout.split()) and "[inferred]" in shown.stdout
+
+
+@pytest.mark.parametrize("gpu", FAMILIES)
+def test_a_wave_that_moves_is_not_accused(gpu):
+    with WaitScene(gpu, block(gpu)) as s:
+        shown = s.ctl("why", s.app.pid, "--twice=20")
+        print(shown.stdout)
+        assert shown.returncode == 0 and "CAUSE" not in shown.stdout
+
+
+def test_a_wave_that_has_ended_is_not_waited_for():
+    """Wave 1 is gone: wave 3 is the one that is missing, and not wave 1."""
+    with WaitScene("gfx90a", block("gfx90a", "last=memory gone=1", 1)) as s:
+        s.attach()
+        (wait,) = s.why()["waits"]
+        assert [m["ref"]["wave_in_group"] for m in wait["missing"]] == [3] and wait["missing_count"] == 1
+        assert wait["who"].startswith("waves 0,2 of ")
+
+
+def test_without_the_instruction_it_is_only_likely():
+    with WaitScene("gfx90a", block("gfx90a", "last=memory").replace("gemm+0x40", "gemm+0x60")) as s:
+        s.attach()
+        result = s.why()
+        assert result["waits"][0]["confidence"] == "inferred" and result["causes"][0]["confidence"] == "inferred"
+
+
+def test_json_is_the_reply():
+    with WaitScene("gfx1100", block("gfx1100", "last=illegal")) as s:
+        shown = s.ctl("why", s.app.pid, "--json")
+        doc = json.loads(shown.stdout)
+        assert shown.returncode == 10 and doc["stuck"] and doc["causes"][0]["culprit"] and doc["samples"] == 1
+        node = doc["nodes"][doc["causes"][0]["node"]]
+        assert node["end"] == "stopped" and node["text"] == doc["causes"][0]["text"]
+
+
+QUEUES = ("runtime ttmp; idle; queues 2; load CODE; signal done 1; signal other 0; dispatch 0 gemm 256 256; "
+          "packet 0 0 kernel completion=done; packet 1 0 and other done; pending 0 1; pending 1 2; ")
+
+
+def test_a_queue_waits_for_a_kernel_whose_workgroup_is_stuck():
+    """From the packet to the signal, the kernel that gives it, its workgroup, and the wave that has stopped."""
+    with WaitScene("gfx90a", QUEUES + "waves 0 barrier 4 gemm+0x40 last=memory; spin") as s:
+        shown = s.ctl("why", s.app.pid)
+        print(shown.stdout)
+        assert shown.returncode == 10
+        lines = " ".join(shown.stdout.split()).split(" <- ")
+        assert lines[0].startswith("CAUSE wave 3 of workgroup (0,0,0) of gemm, at gemm+0x80, has stopped")
+        s.attach()
+        result = s.why()
+        assert result["causes"][0]["waits"] == 2 and result["causes"][0]["confidence"] == "proven"
+        packet = next(w for w in result["waits"] if w["kind"] == "queue")
+        assert (packet["expects"], packet["has"], packet["queue_id"], packet["stuck"]) == (2, 1, 1, True)
+        assert packet["object"]["value"] == "0x1" and packet["condition"]["op"] == "eq"
+
+
+def test_a_queue_whose_kernel_runs_is_not_accused():
+    with WaitScene("gfx90a", QUEUES + "waves 0 spin 4 gemm+0x40; spin") as s:
+        shown = s.ctl("why", s.app.pid, "--twice=1100")
+        print(shown.stdout)
+        assert shown.returncode == 0 and "CAUSE" not in shown.stdout
+        assert "signal" in shown.stdout
+
+
+def test_a_signal_that_nobody_gives_is_the_hosts():
+    script = "runtime ttmp; idle; queues 1; signal host 1; packet 0 0 and host; pending 0 2; wait-line; signal host 0; spin"
+    with WaitScene("gfx942", script) as s:
+        shown = s.ctl("why", s.app.pid, "--twice=1100")
+        print(shown.stdout)
+        assert shown.returncode == 10 and first_line(shown).startswith("CAUSE  the host, a copy engine or another process")
+        s.attach()
+        first = s.why()
+        assert not first["causes"][0]["culprit"]
+        s.app.popen.stdin.write(b"\n")
+        s.app.popen.stdin.flush()
+        wait_until(lambda: not s.why()["waits"], "the packet goes on")
+
+
+@pytest.mark.parametrize("words, kind", [("or other2 done", True), ("value done eq=5", False)])
+def test_other_kinds_of_packets(words, kind):
+    """Who waits for one of several accuses nobody."""
+    script = QUEUES.replace("signal done 1;", "signal done 1; signal other2 1;").replace("and other done", words)
+    with WaitScene("gfx90a", script + "waves 0 barrier 4 gemm+0x40 last=memory; spin") as s:
+        s.attach()
+        packet = next(w for w in s.why()["waits"] if w["kind"] == "queue")
+        assert packet.get("candidates", False) is kind
+        assert packet.get("stuck") is (None if kind else True)
+        if not kind:
+            assert packet["condition"] == {"op": "eq", "value": "0x5"}
+
+
+def test_a_place_that_was_not_written():
+    with WaitScene("gfx90a", "runtime ttmp; idle; queues 1; packet 0 0 invalid; pending 0 2; spin") as s:
+        s.attach()
+        result = s.why()
+        assert result["waits"][0]["kind"] == "queue" and result["causes"][0]["end"] == "host"
+        assert "not written it" in result["causes"][0]["text"] and not result["causes"][0]["culprit"]
+
+
+def test_a_core_says_the_same():
+    with WaitScene("gfx90a", block("gfx90a", "last=memory")) as s:
+        core = os.path.join(s.files.name, "core")
+        live = s.ctl("why", s.app.pid)
+        assert s.ctl("dump", s.app.pid, "-o", core).returncode in (0, 8)
+        shown = s.ctl("why", "--core", core)
+        print(shown.stdout, shown.stderr)
+        assert shown.stdout == live.stdout and shown.returncode == 10
+        assert s.ctl("why", "--core", core, "--twice").returncode == 2
+
+
+def test_another_sample_has_to_be_known():
+    with WaitScene("gfx90a", block("gfx90a")) as s:
+        session = s.attach()
+        error = s.rpc.error("why.get", session=session, since=77)
+        assert error.name == "invalid_params" and "77" in str(error)
