@@ -35,8 +35,9 @@ struct waits_at_barrier {
  * Tell whether a wave waits.
  *
  * Before gfx12 STATUS[12] and an s_barrier at pc or in front of it together prove that it does.  The bit alone
- * makes it likely, and so does an s_barrier at pc: such a wave is not the one that others wait for.  From gfx12 on no register
- * says so: the wave is at s_barrier_wait, which it executes again when it goes on, and STATE_PRIV[2] is clear.
+ * makes it likely, and so does an s_barrier at pc: such a wave is not the one that others wait for.  From gfx12
+ * on no register says so: the wave is at s_barrier_wait, which it executes again when it goes on, and
+ * STATE_PRIV[2] is clear.
  * @return 0, -ENOTSUP (unknown family).
  */
 int waits_at_barrier(enum waits_family f, const struct waits_saved *s, struct waits_at_barrier *ret);

@@ -7,6 +7,9 @@
 #include "agentd/worker/wait/look.h"
 #include "base/out.h"
 
+/* Loops of more bytes are not taken for ones that poll. */
+#define LOOP_BYTES 512u
+
 /* One workgroup. */
 struct block {
 	const struct wave *waves;
@@ -137,6 +140,36 @@ static uint64_t state_of(const struct look *l, const struct wave *w)
 
 /* ------------------------------------------------------------------ those who are missing ---- */
 
+/*
+ * Is the wave in a loop, or asleep?  Then it may poll, as idle waves of a persistent kernel do, and being the same in two
+ * samples says nothing.  Words are looked at without knowing where instructions begin: some that are none may be
+ * taken for a branch back, so that this answers yes too often, and never too seldom.
+ */
+static bool may_poll(struct look *l, const struct wave *w)
+{
+	enum waits_family f = look_family(l, w);
+	struct waits_instruction i;
+	uint8_t word[4];
+
+	for (uint64_t pc = w->pc - 4; pc < w->pc + LOOP_BYTES; pc += 4) {
+		if (code_bytes(&l->code, pc, word, sizeof(word)) < 0) {
+			/* The end of the code is not an end of what is known, but that of all loops. */
+			if (pc > w->pc)
+				return false;
+			if (pc == w->pc)
+				return true;
+			continue;
+		}
+		if (waits_instruction_read(f, word, sizeof(word), &i) < 0)
+			return true;
+		if (pc <= w->pc && i.op == WAITS_OP_SLEEP)
+			return true;
+		if (pc >= w->pc && waits_op_branches(i.op) && waits_branch_target(&i, pc) <= w->pc)
+			return true;
+	}
+	return false;
+}
+
 static enum waits_end end_of(struct look *l, const struct wave *w)
 {
 	uint64_t state;
@@ -144,7 +177,8 @@ static enum waits_end end_of(struct look *l, const struct wave *w)
 	if (w->state != RPC_WAVE_STATE_RUNNING)
 		return WAITS_END_STOPPED;
 	state = state_of(l, w);
-	return state && look_is_same(l, name_of_wave(w), state) ? WAITS_END_STILL : WAITS_END_RUNS;
+	l->no_registers |= !state;
+	return state && look_is_same(l, name_of_wave(w), state) && !may_poll(l, w) ? WAITS_END_STILL : WAITS_END_RUNS;
 }
 
 static const char *reason_of(struct look *l, const struct wave *w)
@@ -166,7 +200,8 @@ static const char *state_text(struct look *l, const struct wave *w, enum waits_e
 	case WAITS_END_STILL:
 		return "is the same in both samples";
 	default:
-		return l->before ? "has moved, or may have, between both samples" : "runs";
+		return may_poll(l, w) ? "runs in a loop or sleeps" :
+		       l->before ? "has moved, or may have, between both samples" : "runs";
 	}
 }
 

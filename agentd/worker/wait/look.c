@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/cleanup.h"
 #include "base/out.h"
+#include "base/str.h"
 #include "base/vec.h"
 
 #define CAUSES_MAX   64u
@@ -394,8 +395,10 @@ static void find_missing(struct look *l)
 	const char *texts[CODE_MISSING_MAX];
 	size_t n = code_missing(&l->code, l->places.n_unknown > 0, texts);
 
+	/* Registers of waves that nobody waits for are not missed. */
 	for (size_t i = 0; i < l->seen->waves.n_missing; i++)
-		look_missing(l, l->seen->waves.missing[i]);
+		if (l->no_registers || !str_starts_with(l->seen->waves.missing[i], "registers: "))
+			look_missing(l, l->seen->waves.missing[i]);
 	for (size_t i = 0; i < n; i++)
 		look_missing(l, texts[i]);
 	for (size_t i = 0; i < l->n_undecoded; i++)

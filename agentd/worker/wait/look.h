@@ -59,6 +59,7 @@ struct look {
 	size_t n_undecoded;
 	const char **missing; /**< What could not be read; room for LOOK_MISSING_MAX. */
 	size_t n_missing;
+	bool no_registers; /**< Those of a wave that others wait for are not known. */
 	bool failed; /**< There was no memory. */
 };
 

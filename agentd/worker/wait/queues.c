@@ -229,14 +229,16 @@ static uint32_t word_node(struct lines *s, uint64_t signal, int64_t value)
 				      rpc_arena_printf(l->arena, "signal 0x%llx (value %lld)",
 						       (unsigned long long)signal, (long long)value));
 	uint32_t found = 0;
+	enum waits_confidence c;
 
 	for (int pass = 0; pass < 2; pass++)
 		for (size_t k = 0; k < s->n && node != LOOK_NONE; k++)
 			for (uint32_t i = 0; i < s->list[k].n; i++) {
 				if (s->list[k].packets[i].completion_signal != signal)
 					continue;
+				c = found > 1 ? WAITS_INFERRED : WAITS_PROVEN;
 				if (pass)
-					add_producer(s, node, &s->list[k], i, found > 1 ? WAITS_INFERRED : WAITS_PROVEN);
+					add_producer(s, node, &s->list[k], i, c);
 				else
 					found++;
 			}
@@ -367,10 +369,25 @@ static void add_slot_wait(struct lines *s, struct line *q)
 		      WAITS_INFERRED, false);
 }
 
+/* Of a queue that is not known to wait. */
+static uint32_t quiet_node(struct lines *s, struct line *q, bool unreadable)
+{
+	struct look *l = s->look;
+	const char *text;
+
+	if (!q->n)
+		text = rpc_arena_printf(l->arena, "queue %u, which is empty", q->queue->queue_id);
+	else
+		text = rpc_arena_printf(l->arena, "%s, %s", packet_text(s, q, 0),
+					unreadable ? "whose signals could not be read" :
+						     "of which no waves are there");
+	return look_add_node(l, RPC_WAIT_NODE_KIND_QUEUE,
+			     unreadable || !q->n ? WAITS_END_UNKNOWN : WAITS_END_NOT_STARTED, text);
+}
+
 /* What keeps a queue from going on. */
 static uint32_t keeper(struct lines *s, struct line *q)
 {
-	struct look *l = s->look;
 	const struct symbols_aql_packet *p = &q->packets[q->front];
 	enum waits_packet state = WAITS_PACKET_GOES_ON;
 	uint32_t open;
@@ -386,13 +403,7 @@ static uint32_t keeper(struct lines *s, struct line *q)
 	else if (q->front)
 		q->node = dispatch_node(s, q, q->front - 1);
 	else
-		q->node = look_add_node(l, RPC_WAIT_NODE_KIND_QUEUE,
-					state == WAITS_PACKET_UNKNOWN || !q->n ? WAITS_END_UNKNOWN : WAITS_END_NOT_STARTED,
-					q->n ? rpc_arena_printf(l->arena, "%s, %s", packet_text(s, q, 0),
-								state == WAITS_PACKET_UNKNOWN ?
-									"whose signals could not be read" :
-									"of which no waves are there") :
-					       rpc_arena_printf(l->arena, "queue %u, which is empty", q->queue->queue_id));
+		q->node = quiet_node(s, q, state == WAITS_PACKET_UNKNOWN);
 	return q->node;
 }
 

@@ -471,10 +471,12 @@ static bool read_packet(struct sim *s, struct sim_process *p, struct sim_queue *
 {
 	uint32_t slots = q->args.ring_size / AQL_PACKET_SIZE;
 	uint8_t bytes[AQL_PACKET_SIZE];
+	uint64_t at;
 
-	return sim_queue_is_compute(q) && slots &&
-	       !s->os->mem_read(p->tgid, q->args.ring_base_address + rd % slots * AQL_PACKET_SIZE, bytes, sizeof(bytes)) &&
-	       !aql_packet_parse(bytes, sizeof(bytes), ret);
+	if (!sim_queue_is_compute(q) || !slots)
+		return false;
+	at = q->args.ring_base_address + rd % slots * AQL_PACKET_SIZE;
+	return !s->os->mem_read(p->tgid, at, bytes, sizeof(bytes)) && !aql_packet_parse(bytes, sizeof(bytes), ret);
 }
 
 /* Consume one packet, as far as indices in the target's memory tell. */

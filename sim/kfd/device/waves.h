@@ -32,6 +32,7 @@
  *	                       barrier: the last wave of each group is so far behind PC, moves so, is of that kind
  *	behind=0|1 bit=0|1     barrier: those that wait are behind the instruction; STATUS says that they wait
  *	gone=N                 wave N of each group is not there
+ *	signals=N              gfx12: how many have arrived at the barrier; without it, all but one
  *	trap=N halt=0|1 m0= mode= vcc= flat= xnack= junk=0|1
  *	sN=VALUE  vN[.LANE]=VALUE  aN[.LANE]=  hN[.LANE]= (shared)  ldsN= (word)
  *

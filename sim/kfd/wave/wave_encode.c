@@ -166,6 +166,8 @@ static void hwregs_make(const struct wave_silicon *g, const struct wave_desc *w,
 		slot_start(g, w, hwreg, 11, 0);
 		slot_start(g, w, hwreg, 12, 0);
 		slot_start(g, w, hwreg, 13, 0);
+		/* What s_get_barrier_state tells of barrier -1. */
+		hwreg[14] = (w->barrier_members ? 1 : 0) | w->barrier_members << 4 | w->barrier_signals << 16;
 		break;
 	}
 	put_flags(g, w, r_version, hwreg);

@@ -37,7 +37,8 @@ enum wave_meaning {
 	WAVE_EXECZ,
 	WAVE_VCCZ,
 	WAVE_IN_GROUP,
-	WAVE_IN_BARRIER,
+	WAVE_IN_BARRIER, /* Before gfx12. */
+	WAVE_BARRIER_COMPLETE, /* From gfx12 on: the wave need not wait any more. */
 	WAVE_HALT,
 	WAVE_IN_TRAP,
 	WAVE_VALID,
@@ -140,6 +141,7 @@ struct wave_desc {
 	uint32_t mode;	/**< Below the enables: rounding, denormals, clamp, IEEE. */
 	uint64_t flags; /**< 1 << enum wave_meaning; what the generation lacks is left out. */
 	uint32_t math, math_enable; /**< Seven bits each. */
+	uint32_t barrier_members, barrier_signals; /**< gfx12: of the workgroup's barrier; no members: none. */
 	bool is_noisy;	/**< Bits without a meaning are random. */
 
 	uint64_t seed;

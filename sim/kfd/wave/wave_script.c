@@ -76,7 +76,7 @@ struct line {
 	const struct kind *kind;
 	/* Of a barrier: what the last wave of each workgroup is, and where; which wave is not there. */
 	const struct kind *last;
-	uint64_t late, late_loop, gone, behind, bit;
+	uint64_t late, late_loop, gone, behind, bit, signals;
 	uint64_t n, group, xcc, pc, loop, exec, packet;
 	uint64_t wave32, vgprs, acc, shared, sgprs, lds;
 	uint64_t scratch;
@@ -98,7 +98,7 @@ static void line_init(const struct wave_script_place *place, const struct kind *
 	l->kind = kind;
 	l->n = 1;
 	l->group = 4;
-	l->xcc = l->packet = l->acc = l->gone = UNSET;
+	l->xcc = l->packet = l->acc = l->gone = l->signals = UNSET;
 	l->late = 64;
 	l->late_loop = 32;
 	l->bit = 1;
@@ -187,7 +187,7 @@ static int parse_pair(struct line *l, char *pair)
 		{ "junk", &l->junk, 1 },	    { "scratch", &l->scratch, 1 },
 		{ "late", &l->late, 1u << 20 },	    { "late-loop", &l->late_loop, 1u << 20 },
 		{ "gone", &l->gone, 31 },	    { "behind", &l->behind, 1 },
-		{ "bit", &l->bit, 1 },
+		{ "bit", &l->bit, 1 },		    { "signals", &l->signals, 127 },
 	};
 	char *value = strchr(pair, '=');
 	uint64_t n;
@@ -217,7 +217,9 @@ static int parse_pair(struct line *l, char *pair)
 /* Refuse what no queue can have. */
 static int line_check(const struct wave_script_place *place, const struct line *l)
 {
-	if (!l->n || !l->group || l->loop % 4 || l->late % 4 || l->late_loop % 4 || (l->xcc != UNSET && l->xcc >= place->n_xcc))
+	if (!l->n || !l->group || l->loop % 4 || l->late % 4 || l->late_loop % 4)
+		return -EINVAL;
+	if (l->xcc != UNSET && l->xcc >= place->n_xcc)
 		return -EINVAL;
 	if (!l->grid[0] || !l->grid[1] || !l->grid[2])
 		return -EINVAL;
@@ -321,6 +323,10 @@ static void actor_init(const struct wave_script_place *place, const struct line 
 	a->finishes = kind->finishes;
 	a->behind_trap = kind->behind_trap;
 	flags_set(place, l, kind, w);
+	if (l->group > 1) {
+		w->barrier_members = (uint32_t)l->group - (l->gone < l->group);
+		w->barrier_signals = l->signals != UNSET ? (uint32_t)l->signals : w->barrier_members - 1;
+	}
 	if (l->kind->vary)
 		l->kind->vary(l, a);
 	w->pc = a->pc;

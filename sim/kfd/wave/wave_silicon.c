@@ -44,7 +44,7 @@ static const struct wave_flag flags_gfx11[WAVE_MEANING_COUNT] = {
 };
 static const struct wave_flag flags_gfx12[WAVE_MEANING_COUNT] = {
 	[WAVE_SCC] = { STATE_PRIV, 9 }, [WAVE_HALT] = { STATE_PRIV, 14 },
-	[WAVE_IN_BARRIER] = { STATE_PRIV, 2 },
+	[WAVE_BARRIER_COMPLETE] = { STATE_PRIV, 2 },
 	[WAVE_PRIV] = { STATUS12, 5 }, [WAVE_TRAP_EN] = { STATUS12, 6 },
 	[WAVE_EXECZ] = { STATUS12, 9 }, [WAVE_VCCZ] = { STATUS12, 10 },
 	[WAVE_IN_GROUP] = { STATUS12, 11 }, [WAVE_IN_TRAP] = { STATUS12, 14 },

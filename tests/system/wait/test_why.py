@@ -11,17 +11,9 @@ if __name__ == "__main__":
 import pytest
 
 from harness import wait_until
-from waitscene import WaitScene
+from waitscene import BACK, SLEEP, WaitScene, block, kernel
 
 FAMILIES = ["gfx90a", "gfx942", "gfx1030", "gfx1100"]
-WIDTH = {"gfx90a": 64, "gfx942": 64, "gfx1030": 32, "gfx1100": 32}
-
-
-def block(gpu, keys="", groups=3):
-    """Workgroups of four waves: three wait at gemm+0x40, the last one is elsewhere."""
-    size = 4 * WIDTH[gpu]
-    return (f"runtime ttmp; queues 1; load CODE; dispatch 0 gemm {size * groups} {size}; "
-            f"waves 0 barrier {4 * groups} gemm+0x40 {keys}; spin")
 
 
 def first_line(shown):
@@ -66,6 +58,35 @@ def test_a_wave_that_moves_is_not_accused(gpu):
         shown = s.ctl("why", s.app.pid, "--twice=20")
         print(shown.stdout)
         assert shown.returncode == 0 and "CAUSE" not in shown.stdout
+
+
+@pytest.mark.parametrize("gpu", FAMILIES)
+@pytest.mark.parametrize("words", ["loop", "sleep"])
+def test_a_wave_that_may_poll_is_not_accused(gpu, words):
+    """The last wave is the same in both samples, as an idle wave of a persistent kernel is."""
+    code = kernel(gpu, at_0x8c=BACK[gpu]) if words == "loop" else kernel(gpu, at_0x80=SLEEP[gpu])
+    with WaitScene(gpu, block(gpu, "late-loop=0"), code) as s:
+        shown = s.ctl("why", s.app.pid, "--twice=20")
+        print(shown.stdout)
+        assert shown.returncode == 0 and "CAUSE" not in shown.stdout
+        assert "runs in a loop or sleeps" in " ".join(shown.stdout.split())
+
+
+def test_split_barriers_are_told_by_place_and_counts():
+    """gfx12: where the waves are, and that the hardware counts as many arrivals as waves are there."""
+    with WaitScene("gfx1201", block("gfx1201", "last=memory")) as s:
+        shown = s.ctl("why", s.app.pid)
+        print(shown.stdout)
+        assert shown.returncode == 10 and first_line(shown).startswith("CAUSE  wave 3 of workgroup (0,0,0) of gemm")
+        s.attach()
+        (wait,) = s.why()["waits"]
+        assert wait["confidence"] == "proven" and wait["at"]["instruction"] == "s_barrier_wait"
+        assert {"what": "barrier state", "value": "0x30041"} in wait["evidence"]
+    # All have arrived: the last wave cannot be the one that is missing for certain.
+    with WaitScene("gfx1201", block("gfx1201", "last=memory signals=4")) as s:
+        s.attach()
+        (wait,) = s.why()["waits"]
+        assert wait["confidence"] == "inferred"
 
 
 def test_a_wave_that_has_ended_is_not_waited_for():

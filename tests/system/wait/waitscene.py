@@ -8,8 +8,13 @@ from typing import Any, Dict, List, Optional, Sequence
 from harness import Scene
 
 # The words of s_barrier, and of s_nop 0, for each generation; the file is one of gfx90a, whose code nobody executes.
-BARRIER = {"gfx90a": 0xBF8A0000, "gfx942": 0xBF8A0000, "gfx1030": 0xBF8A0000, "gfx1100": 0xBFBD0000}
+BARRIER = {"gfx90a": 0xBF8A0000, "gfx942": 0xBF8A0000, "gfx1030": 0xBF8A0000, "gfx1100": 0xBFBD0000, "gfx1201": 0xBF94FFFF}
 NOP = 0xBF800000
+# s_branch to gemm+0x80, at gemm+0x8c.
+OLD, NEW = ["gfx90a", "gfx942", "gfx1030"], ["gfx1100", "gfx1201"]
+BACK = {**dict.fromkeys(OLD, 0xBF82FFFC), **dict.fromkeys(NEW, 0xBFA0FFFC)}
+SLEEP = {**dict.fromkeys(OLD, 0xBF8E0001), **dict.fromkeys(NEW, 0xBF830001)}
+WIDTH = {"gfx90a": 64, "gfx942": 64, "gfx1030": 32, "gfx1100": 32, "gfx1201": 32}
 
 SOURCE = """
 .amdgcn_target "amdgcn-amd-amdhsa--gfx90a"
@@ -39,6 +44,21 @@ def code_object(directory: pathlib.Path, words: Sequence[int]) -> pathlib.Path:
     return directory / "gemm.co"
 
 
+def kernel(gpu: str, **words: int) -> List[int]:
+    """Words of a kernel with its barrier at +0x40, and others at the places that are named: at_0x8c=WORD."""
+    code = [NOP] * 16 + [BARRIER[gpu]] + [NOP] * 47
+    for place, word in words.items():
+        code[int(place[3:], 16) // 4] = word
+    return code
+
+
+def block(gpu: str, keys: str = "", groups: int = 3, waves: int = 4) -> str:
+    """A script: workgroups of some waves, of which all but the last wait at gemm+0x40, and that one is elsewhere."""
+    size = waves * WIDTH[gpu]
+    return (f"runtime ttmp; queues 1; load CODE; dispatch 0 gemm {size * groups} {size}; "
+            f"waves 0 barrier {waves * groups} gemm+0x40 group={waves} {keys}; spin")
+
+
 class WaitScene(Scene):
     """A program on one GPU whose kernel has its barrier at gemm+0x40, and much else that is no barrier."""
 
@@ -47,9 +67,9 @@ class WaitScene(Scene):
         self.gpu, self.script, self.words = gpu, script, words
 
     def __enter__(self) -> "WaitScene":
-        super().__enter__()
         self.files = tempfile.TemporaryDirectory()
-        words = list(self.words or [NOP] * 16 + [BARRIER.get(self.gpu, NOP)] + [NOP] * 47)
+        super().__enter__()
+        words = list(self.words or kernel(self.gpu))
         path = code_object(pathlib.Path(self.files.name), words)
         pathlib.Path(self.files.name).chmod(0o755)
         self.app = self.start_app(self.script.replace("CODE", str(path)))

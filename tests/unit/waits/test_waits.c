@@ -215,6 +215,8 @@ static void packets_wait_for_a_value(void)
 	}
 }
 
-TEST_SUITE(waits, TEST(words_need_their_target), TEST(branches_lead_back), TEST(the_bit_and_the_instruction_prove_it),
-	  TEST(split_barriers_are_told_by_their_place), TEST(counts_who_is_missing), TEST(split_barriers_have_candidates),
+TEST_SUITE(waits, TEST(words_need_their_target), TEST(branches_lead_back),
+	  TEST(the_bit_and_the_instruction_prove_it),
+	  TEST(split_barriers_are_told_by_their_place), TEST(counts_who_is_missing),
+	  TEST(split_barriers_have_candidates),
 	  TEST(packets_wait_for_signals), TEST(packets_wait_for_a_value));
