@@ -2,7 +2,7 @@
 system_tests += tests/peers/test_dbgapi.py tests/peers/test_dbgapi_core.py tests/peers/test_uapi.py tests/peers/test_cuda_gdb.py \
 	tests/peers/test_cuda_lines.py tests/peers/test_cuda_parts.py tests/peers/test_gdb_values.py \
 	tests/peers/test_cudbg_abi.py tests/peers/test_cuda_driver.py tests/peers/test_rocm.py tests/peers/test_rocm_dbgapi.py \
-	tests/peers/test_rocm_ranks.py tests/peers/test_rocm_handshake.py tests/peers/test_rocm_demo.py
+	tests/peers/test_rocm_ranks.py tests/peers/test_rocm_handshake.py tests/peers/test_rocm_demo.py tests/peers/test_waits.py
 
 # The core that NVIDIA's debugger is asked about.
 test_programs += cuda_core
@@ -15,3 +15,8 @@ test_programs += values_print
 values_print_src := tests/peers/values_print.c
 values_print_libs := values symbols base
 values_print_ldlibs := $(values_ldlibs)
+
+# What LLVM is asked about.
+test_programs += waits_words
+waits_words_src := tests/peers/waits_words.c
+waits_words_libs := waits base

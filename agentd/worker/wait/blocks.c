@@ -8,7 +8,7 @@
 #include "base/out.h"
 
 /* Loops of more bytes are not taken for ones that poll. */
-#define LOOP_BYTES 512u
+#define LOOP_BYTES 4096u
 
 /* One workgroup. */
 struct block {
@@ -177,7 +177,6 @@ static enum waits_end end_of(struct look *l, const struct wave *w)
 	if (w->state != RPC_WAVE_STATE_RUNNING)
 		return WAITS_END_STOPPED;
 	state = state_of(l, w);
-	l->no_registers |= !state;
 	return state && look_is_same(l, name_of_wave(w), state) && !may_poll(l, w) ? WAITS_END_STILL : WAITS_END_RUNS;
 }
 
@@ -248,6 +247,7 @@ static void add_party(struct look *l, size_t wait, const struct wave *w, const s
 	if (node == LOOK_NONE)
 		return;
 	end = l->nodes[node].node.end;
+	l->no_registers |= end == WAITS_END_RUNS && l->before && !l->waits[wait].changed && !state_of(l, w);
 	look_add_edge(l, l->waits[wait].node, node,
 		      end == WAITS_END_STILL ? WAITS_INFERRED : m->confidence, m->candidates);
 	to->missing[to->n_missing++] = (struct rpc_wait_party){

@@ -115,12 +115,13 @@ def test_json_is_the_reply():
 
 
 QUEUES = ("runtime ttmp; idle; queues 2; load CODE; signal done 1; signal other 0; dispatch 0 gemm 256 256; "
-          "packet 0 0 kernel completion=done; packet 1 0 and other done; pending 0 1; pending 1 2; ")
+          "packet 0 0 kernel completion=done; packet 1 0 and other done; ")
+GO = "; pending 0 1; pending 1 2; spin"
 
 
 def test_a_queue_waits_for_a_kernel_whose_workgroup_is_stuck():
     """From the packet to the signal, the kernel that gives it, its workgroup, and the wave that has stopped."""
-    with WaitScene("gfx90a", QUEUES + "waves 0 barrier 4 gemm+0x40 last=memory; spin") as s:
+    with WaitScene("gfx90a", QUEUES + "waves 0 barrier 4 gemm+0x40 last=memory" + GO) as s:
         shown = s.ctl("why", s.app.pid)
         print(shown.stdout)
         assert shown.returncode == 10
@@ -135,7 +136,7 @@ def test_a_queue_waits_for_a_kernel_whose_workgroup_is_stuck():
 
 
 def test_a_queue_whose_kernel_runs_is_not_accused():
-    with WaitScene("gfx90a", QUEUES + "waves 0 spin 4 gemm+0x40; spin") as s:
+    with WaitScene("gfx90a", QUEUES + "waves 0 spin 4 gemm+0x40" + GO) as s:
         shown = s.ctl("why", s.app.pid, "--twice=1100")
         print(shown.stdout)
         assert shown.returncode == 0 and "CAUSE" not in shown.stdout
@@ -160,7 +161,7 @@ def test_a_signal_that_nobody_gives_is_the_hosts():
 def test_other_kinds_of_packets(words, kind):
     """Who waits for one of several accuses nobody."""
     script = QUEUES.replace("signal done 1;", "signal done 1; signal other2 1;").replace("and other done", words)
-    with WaitScene("gfx90a", script + "waves 0 barrier 4 gemm+0x40 last=memory; spin") as s:
+    with WaitScene("gfx90a", script + "waves 0 barrier 4 gemm+0x40 last=memory" + GO) as s:
         s.attach()
         packet = next(w for w in s.why()["waits"] if w["kind"] == "queue")
         assert packet.get("candidates", False) is kind

@@ -17,7 +17,10 @@ GPUS = ["gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201"]
 
 def late_wave(r, gpu):
     """One wave of each workgroup is late for its barrier, and moves, be it a little."""
-    return block(gpu, f"late-loop={r.choice([8, 16, 64, 1024])}", r.randint(1, 40), r.choice([2, 4, 8])), None
+    loop = r.choice([8, 16, 64, 128])
+    # Where the wave comes round to the same place soon, its code has the branch that takes it there.
+    code = kernel(gpu, **{f"at_{0x80 + loop - 4:#x}": (BACK[gpu] & 0xFFFF0000) + 0x10000 - loop // 4}) if loop < 128 else None
+    return block(gpu, f"late-loop={loop}", r.randint(1, 40), r.choice([2, 4, 8])), code
 
 
 def idle_poller(r, gpu):
@@ -35,7 +38,8 @@ def busy_producer(r, gpu):
     """A queue waits for a kernel of another one, which runs."""
     kind = r.choice(["and done", "or done", "value done eq=0"])
     return ("runtime ttmp; idle; queues 2; load CODE; signal done 1; dispatch 0 gemm 256 256; "
-            f"packet 0 0 kernel completion=done; packet 1 0 {kind}; pending 0 1; pending 1 2; waves 0 spin {r.randint(1, 30)} gemm+0x40; spin"), None
+            f"packet 0 0 kernel completion=done; packet 1 0 {kind}; waves 0 spin {r.randint(1, 30)} gemm+0x40; "
+            "pending 0 1; pending 1 2; spin"), None
 
 
 def many_packets(r, gpu):
