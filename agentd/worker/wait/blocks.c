@@ -149,8 +149,12 @@ static bool may_poll(struct look *l, const struct wave *w)
 {
 	enum waits_family f = look_family(l, w);
 	struct waits_instruction i;
+	struct code_symbol kernel;
 	uint8_t word[4];
 
+	/* Who called this function may do so in a loop. */
+	if (code_kernel_around(&l->code, w->pc, &kernel) < 0)
+		return true;
 	for (uint64_t pc = w->pc - 4; pc < w->pc + LOOP_BYTES; pc += 4) {
 		if (code_bytes(&l->code, pc, word, sizeof(word)) < 0) {
 			/* The end of the code is not an end of what is known, but that of all loops. */
