@@ -141,8 +141,8 @@ static uint64_t state_of(const struct look *l, const struct wave *w)
 /* ------------------------------------------------------------------ those who are missing ---- */
 
 /*
- * Is the wave in a loop, or asleep?  Then it may poll, as idle waves of a persistent kernel do, and being the same in two
- * samples says nothing.  Words are looked at without knowing where instructions begin: some that are none may be
+ * Is the wave in a loop, or asleep?  Then it may poll, as idle waves of a persistent kernel do, and being the same
+ * in two samples says nothing.  Words are looked at without knowing where instructions begin: some that are none may be
  * taken for a branch back, so that this answers yes too often, and never too seldom.
  */
 static bool may_poll(struct look *l, const struct wave *w)
