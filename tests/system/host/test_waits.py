@@ -82,6 +82,8 @@ def test_thread_that_nobody_has_woken():
 LOCKED = """
 import ctypes, os, threading, time
 def hold():
+    time.sleep(0.3)
+    print(threading.get_native_id(), flush=True)
     # PyDLL keeps the lock while the function runs.
     ctypes.PyDLL(None).sleep(100000)
 def compute():
@@ -90,9 +92,9 @@ def compute():
 threads = [threading.Thread(target=compute, daemon=True) for _ in range(2)]
 for t in threads:
     t.start()
-print(os.getpid(), flush=True)
-time.sleep(0.1)
-hold()
+holder = threading.Thread(target=hold, daemon=True)
+holder.start()
+holder.join()
 """
 
 
@@ -101,14 +103,14 @@ def test_holder_of_the_lock_waits_while_others_want_it():
     with Scene(app=None, user_mode=False) as s:
         # Of root's threads that run now and then the kernel tells the worker nothing.
         process = s.start("python", [PYTHON, "-c", LOCKED], user=65534, group=65534, extra_groups=[])
-        process.wait_line()
+        holder = process.wait_line()
 
         def stuck():
             doc = s.rpc.call("host.stacks", pid=process.pid)
             return doc if doc.get("findings") else None
         doc = wait_until(stuck, "the lock is held, and waited for")
         (line,) = doc["findings"]
-        assert line.startswith(f"thread {process.pid} ") and "holds the lock of Python and waits in clock_nanosleep" in line
+        assert line.startswith(f"thread {holder} ") and "holds the lock of Python and waits in clock_nanosleep" in line
         # A thread that wants the lock wakes every 5 ms: not each look catches both.
         waiting = sum(g["threads"] for g in doc["groups"] if g.get("role") == "lock_wait")
         assert waiting in (1, 2) and f"; {waiting} thread" in line and line.endswith("for the lock"), (line, doc["groups"])
