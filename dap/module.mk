@@ -5,4 +5,5 @@ dap_src := $(addprefix dap/,alive.c breakpoints.c console.c custom.c evaluate.c 
 dap_deps := $(protocol_gen)
 
 # What editors need to know of it.
-installs += $(foreach f,emacs/gpu-agent-dape.el nvim/lua/gpu-agent.lua,644:editors/$(f):$(docdir)/editors/$(f))
+installs += $(foreach f,emacs/gpu-agent-dape.el $(addprefix nvim/,doc/gpu-agent.txt plugin/gpu-agent.lua \
+	$(addprefix lua/gpu-agent/,health.lua init.lua processes.lua)),644:editors/$(f):$(docdir)/editors/$(f))

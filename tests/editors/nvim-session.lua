@@ -32,10 +32,62 @@ local function ask(session, command, arguments)
   return problem and fail(command .. ": " .. vim.inspect(problem)) or answer
 end
 
+-- Turn off each exception that stops the GPU, as a person does; what was sent last.
+local function turn_off_all_exceptions(session)
+  local sent
+  local request, select = session.request, vim.ui.select
+  session.request = function(self, command, arguments, ...)
+    sent = command == "setExceptionBreakpoints" and arguments or sent
+    return request(self, command, arguments, ...)
+  end
+  vim.ui.select = function(rows, options, choose)
+    for _, row in ipairs(rows) do
+      if options.format_item(row):find("^%[x%]") then
+        return choose(row)
+      end
+    end
+    choose(nil)
+  end
+  vim.cmd("GpuAgentExceptions")
+  session.request, vim.ui.select = request, select
+  return sent
+end
+
+-- What is said when a choice is made while gpu-agentctl list is a program that says an answer, a command of the shell.
+local function refusal(dap, gpu, answer)
+  local program, said = vim.fn.tempname(), nil
+  vim.fn.writefile({ "#!/bin/sh", answer }, program)
+  vim.fn.setfperm(program, "rwx------")
+  local command, select, notify = gpu.command, vim.ui.select, vim.notify
+  gpu.command = program
+  vim.ui.select = function(rows, _, choose)
+    choose(rows[1])
+  end
+  vim.notify = function(text)
+    said = said or text
+  end
+  dap.run(dap.configurations.cpp[1])
+  wait_for("refusal", function()
+    return said
+  end)
+  gpu.command, vim.ui.select, vim.notify = command, select, notify
+  return (said:gsub(vim.pesc(program), "gpu-agentctl"))
+end
+
+local function see_refusals(dap, gpu)
+  return {
+    refusal(dap, gpu, [[echo '{"processes": [{"pid": 7, "comm": "a", "vendor": "amd", "queues": 1, "debuggable": false, ]]
+      .. [["reason": "somebody traces it"}]}']]),
+    refusal(dap, gpu, "echo 'no agent listens' >&2; exit 4"),
+    dap.session() and "a session" or "no session",
+  }
+end
+
 local function run()
   vim.opt.runtimepath:prepend(os.getenv("NVIM_DAP"))
   vim.opt.runtimepath:append(os.getenv("EDITORS") .. "/nvim")
   vim.cmd("runtime plugin/dap.lua")
+  vim.cmd("runtime plugin/gpu-agent.lua")
   local dap = require("dap")
   local gpu = require("gpu-agent")
   gpu.setup({ command = os.getenv("ADAPTER") })
@@ -46,6 +98,12 @@ local function run()
   dap.listeners.after.event_thread["test"] = function()
     known = true
   end
+
+  seen.refusals = see_refusals(dap, gpu)
+  vim.cmd("checkhealth gpu-agent")
+  seen.health = table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), "\n")
+  vim.cmd("bdelete")
+  vim.cmd("helptags " .. os.getenv("TAGS"))
 
   -- What the picker does when the user takes the process.
   vim.ui.input = function(_, answer)
@@ -87,6 +145,7 @@ local function run()
     end
     seen.scopes[scope.name] = values
   end
+  seen.filters = turn_off_all_exceptions(session)
   seen.memory = ask(session, "readMemory", { memoryReference = seen.pc, count = 16 })
   say("paused")
   io.read()
@@ -119,6 +178,7 @@ local function run()
       return #seen.stops > before
     end)
   end
+  choose("GpuAgentGroups", 1)
   choose("GpuAgentWave", 2)
   choose("GpuAgentLane", 8)
   local wave

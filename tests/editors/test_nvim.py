@@ -8,6 +8,7 @@ Neovim is Debian's, newer than this machine's, in a tree of its own (scripts/fet
 import base64
 import os
 import pathlib
+import shutil
 import sys
 from unittest import SkipTest
 
@@ -37,8 +38,16 @@ def test_nvim_dap():
     argv, env = nvim()
     with scene() as s:
         env["CORE"] = str(dump(s))
+        env["TAGS"] = str(shutil.copytree(ROOT / "editors/nvim/doc", s.directory / "doc"))
         seen = pause_and_leave(s, Editor(s, [*argv, "--headless", "-u", "NONE", "-l", HERE / "nvim-session.lua"], env))
     assert seen["described"].startswith(f"{s.app.pid} ") and "amd" in seen["described"], seen["described"]
+    cannot, absent, session = seen["refusals"]
+    assert cannot == ("gpu-agent: process 7 cannot be debugged: somebody traces it\n"
+                      "gpu-agentctl doctor 7 says what to do."), cannot
+    assert absent == "gpu-agent: no agent listens" and session == "no session", seen["refusals"]
+    assert "nvim-dap is found" in seen["health"] and "the agent answers" in seen["health"], seen["health"]
+    assert seen["filters"]["filters"] == [], seen["filters"]
+    assert seen["GpuAgentGroups"].startswith("4 x scale"), seen["GpuAgentGroups"]
     assert "lane=7" in seen["chosen"].splitlines() and seen["GpuAgentLane"].startswith("7 active"), seen["chosen"]
     assert seen["GpuAgentWave"].split()[0] in seen["chosen"], seen
     assert len(base64.b64decode(seen["memory"]["data"])) == 16 and int(seen["memory"]["address"], 16) == int(seen["pc"], 16)
