@@ -9,6 +9,9 @@
 ;; Redefining a primitive would start the native compiler, which finds no libraries in a private tree.
 (setq native-comp-enable-subr-trampolines nil)
 
+;; dape kills the buffer of the adapter's errors, which on a busy machine is before the adapter has ended.
+(setq kill-buffer-query-functions (remq 'process-kill-buffer-query-function kill-buffer-query-functions))
+
 (setq gpu-agent-command (getenv "ADAPTER")
       dape-request-timeout 60)
 
@@ -69,9 +72,75 @@
                           (plist-get scope :variables))))
           (plist-get frame :scopes)))
 
+(defun refusal (&rest answer)
+  "What is said when a choice is made while gpu-agentctl list is a program that says ANSWER, a command of the shell."
+  (let ((program (make-temp-file "list")))
+    (write-region (apply #'concat "#!/bin/sh\n" answer) nil program nil 'silent)
+    (set-file-modes program #o700)
+    (let ((gpu-agent-command program))
+      (cl-letf (((symbol-function 'completing-read) (lambda (_ rows &rest _) (caar rows))))
+        (condition-case problem
+            (format "%s" (gpu-agent-read-process))
+          (user-error (replace-regexp-in-string (regexp-quote program) "gpu-agentctl" (error-message-string problem))))))))
+
+(defun see-refusals ()
+  "What is said of processes that cannot be attached to."
+  (list (refusal "echo '{\"processes\": [{\"pid\": 7, \"comm\": \"a\", \"vendor\": \"amd\", \"queues\": 1,"
+                 " \"debuggable\": false, \"reason\": \"somebody traces it\"}]}'")
+        (refusal "echo 'no agent listens' >&2; exit 4")))
+
+(defun choose (command position)
+  "Run COMMAND, take the line at POSITION of what it offers, and wait until the editor has gone there; that line."
+  (let ((before (length stops)) taken)
+    (cl-letf (((symbol-function 'completing-read) (lambda (_ rows &rest _) (setq taken (car (nth position rows))))))
+      (funcall command)
+      (wait-for (symbol-name command) (lambda () (> (length stops) before))))
+    (wait-for "frame" (lambda () (let ((conn (dape--live-connection 'stopped t)))
+                                   (and conn (dape--current-stack-frame conn)))))
+    taken))
+
+(defun see-groups ()
+  "The list of groups; then the editor goes to the last one."
+  (gpu-agent-groups)
+  (let ((buffer (wait-for "groups" (lambda () (get-buffer "*gpu-agent-groups*")))) (before (length stops)))
+    (with-current-buffer buffer
+      (wait-for "rows" (lambda () (> (buffer-size) 0)))
+      (note 'groups (buffer-substring-no-properties (point-min) (point-max)))
+      (goto-char (point-max))
+      (forward-line -1)
+      (gpu-agent-groups-visit))
+    (wait-for "group" (lambda () (> (length stops) before)))))
+
+(defun buffer-in (mode)
+  "The first buffer in MODE."
+  (seq-find (lambda (b) (eq mode (buffer-local-value 'major-mode b))) (buffer-list)))
+
+(defun go-to-enabled ()
+  "Go to the first line about an exception that stops the GPU, if there is one."
+  (goto-char (point-min))
+  (while (and (not (eobp)) (not (plist-get (get-text-property (point) 'dape--info-exception) :enabled)))
+    (forward-line 1))
+  (not (eobp)))
+
+(defun see-filters ()
+  "Turn off each exception that stops the GPU, in the buffer of dape that lists them; what the adapter was told last."
+  (let (sent)
+    (cl-letf* ((request (symbol-function 'dape-request))
+               ((symbol-function 'dape-request)
+                (lambda (conn command arguments &rest rest)
+                  (when (eq command :setExceptionBreakpoints)
+                    (setq sent (list (plist-get arguments :filters))))
+                  (apply request conn command arguments rest))))
+      (with-current-buffer (wait-for "list of exceptions" (lambda () (buffer-in 'dape-info-breakpoints-mode)))
+        (while (seq-find (lambda (exception) (plist-get exception :enabled)) dape--exceptions)
+          (wait-for "exception that stops the GPU" #'go-to-enabled)
+          (dape-info-exceptions-toggle))))
+    (and sent (length (car sent)))))
+
 (defun session ()
   "Attach, pause, look, continue, pause, quit."
-  (note 'processes (mapcar #'cdr (gpu-agent-processes)))
+  (note 'processes (mapcar (lambda (entry) (alist-get 'pid (cdr entry))) (gpu-agent-processes)))
+  (note 'refusals (see-refusals))
   (dape (dape--config-eval 'gpu-agent (list :pid (string-to-number (getenv "PID")))))
   (let* ((conn (wait-for "thread" (lambda ()
                                     (let ((conn (dape--live-connection 'parent t)))
@@ -94,6 +163,7 @@
     (note 'instructions (wait-for "instructions" (lambda ()
                                                    (let ((text (buffer-with 'dape-disassemble-mode)))
                                                      (and text (string-match-p "s_" text) text)))))
+    (note 'filters (see-filters))
     (tell "paused")
     (dape-continue conn)
     (wait-for "running" (lambda () (not (dape--live-connection 'stopped t))))
@@ -113,6 +183,10 @@
                                         (let ((conn (dape--live-connection 'stopped t)))
                                           (and conn (dape--current-stack-frame conn) conn))))))
       (note 'core (plist-get (dape--current-stack-frame conn) :name))
+      (see-groups)
+      (note 'wave (choose #'gpu-agent-wave 1))
+      (note 'lane (choose #'gpu-agent-lane 7))
+      (note 'chosen (cdr (assoc "Wave" (see-scopes conn (dape--current-stack-frame conn)))))
       (dape-quit conn))
     (wait-for "end" (lambda () (not (dape--live-connection 'parent t))))))
 

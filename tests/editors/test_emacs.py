@@ -41,6 +41,14 @@ def test_dape():
         seen = pause_and_leave(s, Editor(s, [*argv, "--batch", "-l", HERE / "emacs-session.el"], env))
     assert s.app.pid in seen["processes"], seen["processes"]
     assert seen["core"] == "spin", seen["core"]
+    cannot, absent = seen["refusals"]
+    assert cannot == "Process 7 cannot be debugged: somebody traces it; gpu-agentctl doctor 7 says what to do", cannot
+    assert absent == "no agent listens", absent
+    assert seen["filters"] == 0, "exceptions still stop the GPU"
+    kinds = [line.split()[0] for line in seen["groups"].splitlines()]
+    assert "device" in kinds and kinds.count("queue") == 2 and kinds[-1] == "group", seen["groups"]
+    assert seen["chosen"]["lane"] == "7" and seen["lane"].startswith("7 active"), seen["chosen"]
+    assert seen["wave"].split()[0] in str(seen["chosen"]), (seen["wave"], seen["chosen"])
     assert seen["console"].startswith("4 waves in 1 groups"), seen["console"]
     lines = seen["instructions"].splitlines()
     assert any(line.startswith(f"{seen['pc']}:\t") and "no code" not in line for line in lines), lines
