@@ -99,6 +99,12 @@
                                    (and conn (dape--current-stack-frame conn)))))
     taken))
 
+(defun see-lane (conn lane)
+  "What CONN shows of the wave, if that is of LANE: dape asks for the stack after it has told of the stop."
+  (when-let* ((frame (dape--current-stack-frame conn))
+              (wave (cdr (assoc "Wave" (see-scopes conn frame)))))
+    (and (equal lane (cdr (assoc "lane" wave))) wave)))
+
 (defun see-groups ()
   "The list of groups; then the editor goes to the last one."
   (gpu-agent-groups)
@@ -164,6 +170,12 @@
                                                    (let ((text (buffer-with 'dape-disassemble-mode)))
                                                      (and text (string-match-p "s_" text) text)))))
     (note 'filters (see-filters))
+    (cl-letf (((symbol-function 'message)
+               (lambda (text &rest values)
+                 (when (string-prefix-p "gpu-agent: " text)
+                   (note 'control (apply #'format text values))))))
+      (gpu-agent-take-control)
+      (wait-for "control" (lambda () (assq 'control seen))))
     (tell "paused")
     (dape-continue conn)
     (wait-for "running" (lambda () (not (dape--live-connection 'stopped t))))
@@ -186,7 +198,7 @@
       (see-groups)
       (note 'wave (choose #'gpu-agent-wave 1))
       (note 'lane (choose #'gpu-agent-lane 7))
-      (note 'chosen (cdr (assoc "Wave" (see-scopes conn (dape--current-stack-frame conn)))))
+      (note 'chosen (wait-for "lane that was chosen" (lambda () (see-lane conn "7"))))
       (dape-quit conn))
     (wait-for "end" (lambda () (not (dape--live-connection 'parent t))))))
 

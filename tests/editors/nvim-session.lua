@@ -146,6 +146,15 @@ local function run()
     seen.scopes[scope.name] = values
   end
   seen.filters = turn_off_all_exceptions(session)
+  local notify = vim.notify
+  vim.notify = function(text)
+    seen.control = text
+  end
+  vim.cmd("GpuAgentTakeControl")
+  wait_for("control", function()
+    return seen.control
+  end)
+  vim.notify = notify
   seen.memory = ask(session, "readMemory", { memoryReference = seen.pc, count = 16 })
   say("paused")
   io.read()

@@ -45,6 +45,7 @@ def test_dape():
     assert cannot == "Process 7 cannot be debugged: somebody traces it; gpu-agentctl doctor 7 says what to do", cannot
     assert absent == "no agent listens", absent
     assert seen["filters"] == 0, "exceptions still stop the GPU"
+    assert seen["control"] == "gpu-agent: this session has control", seen["control"]
     kinds = [line.split()[0] for line in seen["groups"].splitlines()]
     assert "device" in kinds and kinds.count("queue") == 2 and kinds[-1] == "group", seen["groups"]
     assert seen["chosen"]["lane"] == "7" and seen["lane"].startswith("7 active"), seen["chosen"]

@@ -47,6 +47,7 @@ def test_nvim_dap():
     assert absent == "gpu-agent: no agent listens" and session == "no session", seen["refusals"]
     assert "nvim-dap is found" in seen["health"] and "the agent answers" in seen["health"], seen["health"]
     assert seen["filters"]["filters"] == [], seen["filters"]
+    assert seen["control"] == "gpu-agent: this session has control", seen["control"]
     assert seen["GpuAgentGroups"].startswith("4 x scale"), seen["GpuAgentGroups"]
     assert "lane=7" in seen["chosen"].splitlines() and seen["GpuAgentLane"].startswith("7 active"), seen["chosen"]
     assert seen["GpuAgentWave"].split()[0] in seen["chosen"], seen
