@@ -9,7 +9,6 @@
  *	alive.c       whether a person still uses the editor
  *	stream.c      bytes, framing, the loop, which request is next
  *	message.c     answers and events
- *	paths.c       paths, which may be URIs; where sources are
  *	requests.c    table of requests; those about the session itself
  *	session.c     the agent: attach, snapshots, pause, what it reports
  *	threads.c     groups as threads, frames
@@ -19,9 +18,10 @@
  *	holder.c      another client that keeps queues suspended
  *	registers.c   the wave of a thread and its registers, fetched once
  *	variables.c   what scopes hold
- *	values.c, value_rows.c, lanes.c  variables of a lane; see dap/values.h
- *	memory.c      bytes
- *	instructions.c  instructions
+ *	values/       variables of a lane; see dap/values/values.h
+ *	code/paths.c  paths, which may be URIs; where sources are
+ *	code/memory.c  bytes
+ *	code/instructions.c  instructions
  *	breakpoints.c exception filters and watch points
  *	evaluate.c    what the user types
  *	console.c     the words of the console
@@ -312,7 +312,7 @@ void dap_invalidated(struct dap *d);
 /** Fill @p err for a bad argument.  @return -EINVAL. */
 int dap_invalid(struct agent_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* paths.c */
+/* code/paths.c */
 
 /** Append the member `path` for a file of this machine, in the form that the editor wants. */
 void dap_put_path(const struct dap *d, struct out *o, const char *path);
@@ -572,7 +572,7 @@ void dap_registers_forget(struct dap *d);
 /** Handler of `variables`: what a scope, or something in it, holds. */
 int dap_variables(struct dap *d, const struct dap_request *q, struct dap_answer *ret);
 
-/* memory.c */
+/* code/memory.c */
 
 /**
  * Read bytes of the process, or of the LDS of a wave.
@@ -593,7 +593,7 @@ int dap_memory_reference(struct dap_json args, uint64_t *ret, struct agent_err *
 int dap_count_arg(struct dap_json args, const char *name, int64_t min, int64_t max, int64_t *ret,
 		  struct agent_err *err);
 
-/* instructions.c */
+/* code/instructions.c */
 
 /** Handler of `disassemble`. */
 int dap_disassemble(struct dap *d, const struct dap_request *q, struct dap_answer *ret);

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "dap/values.h"
+#include "dap/values/values.h"
 #include "protocol/stop_reason.h"
 
 /* Most waves in one answer. */

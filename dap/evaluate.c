@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "dap/values.h"
+#include "dap/values/values.h"
 
 /* The highest number of a vector register. */
 #define REGISTERS_MAX 511

@@ -1,7 +1,9 @@
 # The debug adapter.  Users: foo_libs := dap disasm protocol base.
 archives += dap
-dap_src := $(addprefix dap/,alive.c breakpoints.c console.c custom.c evaluate.c exceptions.c holder.c instructions.c json.c lanes.c memory.c message.c paths.c \
-	refs.c registers.c requests.c scopes.c session.c stream.c threads.c value_rows.c values.c variables.c waves.c)
+dap_src := $(addprefix dap/,alive.c breakpoints.c console.c custom.c evaluate.c exceptions.c holder.c json.c message.c refs.c registers.c \
+	requests.c scopes.c session.c stream.c threads.c variables.c waves.c)
+dap_src += $(addprefix dap/code/,instructions.c memory.c paths.c)
+dap_src += $(addprefix dap/values/,lanes.c value_rows.c values.c)
 dap_deps := $(protocol_gen)
 
 # What editors need to know of it.

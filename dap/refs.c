@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dap/values.h"
+#include "dap/values/values.h"
 
 /* Most values of one snapshot that can be opened; those behind them are shown all the same. */
 #define NODES_MAX 16384u

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "dap/values.h"
+#include "dap/values/values.h"
 
 /* Most arguments in the name of a frame. */
 #define ARGUMENTS_IN_NAME 16u

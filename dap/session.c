@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
-#include "dap/values.h"
+#include "dap/values/values.h"
 #include "protocol/stop_reason.h"
 
 /*

@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "dap/values.h"
+#include "dap/values/values.h"
 #include "protocol/stop_reason.h"
 
 /* ------------------------------------------------------------------ groups to threads -------- */

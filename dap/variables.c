@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "dap/values.h"
+#include "dap/values/values.h"
 
 /* Bytes of LDS in a chunk, and in a row of it. */
 #define LDS_CHUNK 1024u

@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "dap/values.h"
+#include "dap/values/values.h"
 
 /* Most rows that an editor is told of at once: its numbers have 31 bits. */
 #define ROWS_MAX ((uint64_t)INT32_MAX)

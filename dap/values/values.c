@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "dap/values.h"
+#include "dap/values/values.h"
 
 /* Bytes that one answer may need, and all that are kept together; and how many these may be. */
 #define TOLD_BYTES     ((size_t)8 << 20)

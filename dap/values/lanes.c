@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "dap/values.h"
+#include "dap/values/values.h"
 
 /* As many as the agent takes. */
 #define COLUMNS_MAX  16u
