@@ -22,6 +22,7 @@
  *	code/paths.c  paths, which may be URIs; where sources are
  *	code/memory.c  bytes
  *	code/instructions.c  instructions
+ *	code/listing.c  the code of a function as a source
  *	breakpoints.c exception filters and watch points
  *	evaluate.c    what the user types
  *	console.c     the words of the console
@@ -162,6 +163,8 @@ struct dap_registers {
 
 /** What the agent told of a frame's variables, or of an expression. */
 struct dap_told;
+/** Code that is shown in place of a source. */
+struct dap_listing;
 struct disasm;
 
 /** Signs that a person uses the editor; times are monotonic. */
@@ -253,6 +256,9 @@ struct dap {
 	struct disasm *disasm; /**< For the architecture disasm_cpu; NULL until it is needed. */
 	char disasm_cpu[32];
 	bool disasm_noted; /**< What there is to say about the disassembler was said. */
+	struct dap_listing *listings; /**< Their references are their positions plus one. */
+	size_t n_listings;
+	uint64_t listing_uses; /**< How often one was used. */
 
 	uint64_t filters; /**< Exception filters that are on, one bit each. */
 	bool watching;	  /**< Watch points are set. */
@@ -601,6 +607,20 @@ int dap_disassemble(struct dap *d, const struct dap_request *q, struct dap_answe
 /** Append lines around an address as text: @p before of them in front, and @p count from it on. */
 int dap_show_instructions(struct dap *d, uint64_t address, uint32_t before, uint32_t count,
 			  struct out *o, struct agent_err *err);
+
+/* code/listing.c */
+
+/**
+ * Find the code around an address as a source.
+ * @param ret_name  Name of the source, valid as long as the session.
+ * @param ret_line  Line of the instruction, counted from 1.
+ * @return its sourceReference, the same for each address of a function; 0, which is none, when it cannot be had.
+ */
+uint32_t dap_listing_at(struct dap *d, uint32_t gpu_id, uint64_t pc, const char **ret_name, uint32_t *ret_line);
+/** Forget all of them. */
+void dap_listings_deinit(struct dap *d);
+/** Handler of `source`. */
+int dap_source(struct dap *d, const struct dap_request *q, struct dap_answer *ret);
 
 /* breakpoints.c */
 

@@ -282,12 +282,6 @@ static int set_breakpoints(struct dap *d, const struct dap_request *q, struct da
 	return 0;
 }
 
-static int source(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
-{
-	return agent_err_set(&ret->err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
-			     "source: only files of this machine are shown");
-}
-
 /* ------------------------------------------------------------------ table -------------------- */
 
 /* clang-format off */
@@ -303,10 +297,10 @@ static const struct dap_handler handlers[] = {
 	{ "dataBreakpointInfo", dap_data_breakpoint_info, DAP_WHEN_TURN, true, DAP_ATTACHED },
 	{ "setDataBreakpoints", dap_set_data_breakpoints, DAP_WHEN_TURN, false, DAP_ATTACHED, true },
 	{ "threads", dap_threads, DAP_WHEN_SEEN, false, DAP_ATTACHED },
-	{ "stackTrace", dap_stack_trace, DAP_WHEN_SEEN, false, DAP_ATTACHED },
+	{ "stackTrace", dap_stack_trace, DAP_WHEN_TURN, true, DAP_ATTACHED },
 	{ "scopes", dap_scopes, DAP_WHEN_TURN, true, DAP_ATTACHED },
 	{ "exceptionInfo", dap_exception_info, DAP_WHEN_SEEN, false, DAP_ATTACHED },
-	{ "source", source, DAP_WHEN_ALWAYS, false, DAP_INITIALIZED },
+	{ "source", dap_source, DAP_WHEN_TURN, true, DAP_ATTACHED },
 	{ "variables", dap_variables, DAP_WHEN_TURN, true, DAP_ATTACHED },
 	{ "readMemory", dap_read_memory, DAP_WHEN_TURN, true, DAP_ATTACHED },
 	{ "disassemble", dap_disassemble, DAP_WHEN_TURN, true, DAP_ATTACHED },

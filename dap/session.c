@@ -142,6 +142,7 @@ void dap_session_end(struct dap *d)
 	dap_snapshot_free(d->snap);
 	dap_snapshot_free(d->before);
 	d->snap = d->before = NULL;
+	dap_listings_deinit(d);
 	dap_forget(d);
 }
 

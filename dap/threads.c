@@ -221,17 +221,12 @@ int dap_threads(struct dap *d, const struct dap_request *q, struct dap_answer *r
 
 /* ------------------------------------------------------------------ stackTrace --------------- */
 
-/*
- * Append source, line and column.  A file that is not here is named as its origin, so that the
- * editor does not offer to open it.
- */
-static void put_source(struct dap *d, struct out *o, const struct rpc_frame *f)
+/* Append a source that is a file, or is only named, with line and column. */
+static void put_file(struct dap *d, struct out *o, const struct rpc_frame *f, const char *path)
 {
 	uint32_t line = f && f->file && f->has_line ? f->line : 0;
-	const char *path;
 
 	if (f && f->file) {
-		path = dap_source_path(d, &d->arena, f->file);
 		out_json_fmt(o, ",'source':{'name':%s", str_base_name(f->file));
 		if (path)
 			dap_put_path(d, o, path);
@@ -241,6 +236,28 @@ static void put_source(struct dap *d, struct out *o, const struct rpc_frame *f)
 	}
 	out_json_fmt(o, ",'line':%u,'column':%u", line && !d->lines_from ? line - 1 : line,
 		     line && f->has_column && f->column ? f->column - !d->columns_from : 0);
+}
+
+/*
+ * Append source, line and column.  Where the file is not here, or the place in it is not known, that is the code:
+ * editors show what stopped a thread at a line of a source, and complain of one that they cannot open.
+ */
+static void put_source(struct dap *d, struct out *o, const struct dap_thread *t, const struct rpc_frame *f, uint64_t pc)
+{
+	const char *path = f && f->file ? dap_source_path(d, &d->arena, f->file) : NULL, *name;
+	const char *origin = "disassembly";
+	uint32_t line, reference = 0;
+
+	if (!path || !f->has_line || !f->line)
+		reference = dap_listing_at(d, t->place->gpu_id, pc, &name, &line);
+	if (!reference) {
+		put_file(d, o, f, path);
+		return;
+	}
+	if (f && f->file)
+		origin = f->has_line ? rpc_arena_printf(&d->arena, "%s:%u", f->file, f->line) : f->file;
+	out_json_fmt(o, ",'source':{'name':%s,'sourceReference':%u,'origin':%s}", name, reference, origin);
+	out_json_fmt(o, ",'line':%u,'column':%u", line - !d->lines_from, d->columns_from);
 }
 
 /* The length of a name without the parameters that end it. */
@@ -356,7 +373,7 @@ static void put_frame(struct dap *d, struct out *o, uint32_t thread, size_t leve
 		name = rpc_arena_printf(&d->arena, "0x%" PRIx64, pc);
 	out_json_fmt(o, ",{'id':%u,'name':%s",
 		     dap_ref_within(d, &of, DAP_SCOPE_FRAME, (uint32_t)level), name);
-	put_source(d, o, f);
+	put_source(d, o, t, f, pc);
 	out_json_fmt(o, ",'instructionPointerReference':%" PRIx64 "}", pc);
 }
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "dap/adapter.h"
+#include "dap/code/instructions.h"
 #include "disasm/disasm.h"
 
 /*
@@ -34,44 +34,44 @@ struct listing {
 	uint32_t word; /* Bytes of the shortest instruction. */
 };
 
-/* Open the disassembler for the device of the focus, unless it is open. */
-static int open_disasm(struct dap *d, struct agent_err *err)
+int dap_disasm_for(struct dap *d, const char *cpu, struct agent_err *err)
 {
-	const struct rpc_group *g =
-		d->focus < d->snap->n_threads ? d->snap->threads[d->focus].group : NULL;
-	const struct rpc_device *device = g ? dap_device(d, g->gpu_id) : d->snap->doc.devices;
 	const char *library = getenv("GPU_AGENT_LLVM");
-	struct disasm_options o = { .library = str_is_empty(library) ? NULL : library,
-				    .program = d->options->nvdisasm,
-				    .program_ms = PROGRAM_MS };
+	const struct disasm_options o = { .cpu = cpu, .library = str_is_empty(library) ? NULL : library,
+					  .program = d->options->nvdisasm,
+					  .program_ms = PROGRAM_MS };
 	int r;
 
-	if (!device || !d->snap->doc.n_devices)
-		return agent_err_set(err, RPC_ERROR_FAILED, ENODEV, NULL, NULL,
-				     "the process has no device whose instructions these could be");
-	o.cpu = device->arch;
-	if (d->disasm && !strcmp(d->disasm_cpu, o.cpu))
+	if (d->disasm && !strcmp(d->disasm_cpu, cpu))
 		return 0;
 	disasm_close(d->disasm);
 	d->disasm = NULL;
 	d->disasm_noted = false;
-	str_copy(d->disasm_cpu, sizeof(d->disasm_cpu), o.cpu);
+	str_copy(d->disasm_cpu, sizeof(d->disasm_cpu), cpu);
 	r = disasm_open(&o, &d->disasm);
 	if (r == -EINVAL)
 		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
-				     "device %u is of no known architecture: \"%s\"",
-				     device->gpu_id, o.cpu);
+				     "a device is of no known architecture: \"%s\"", cpu);
 	if (r < 0)
 		return agent_err_set(err, RPC_ERROR_FAILED, -r, NULL, NULL,
 				     "starting the disassembler: %s", strerror(-r));
 	return 0;
 }
 
-/*
- * Tell once what there is to say of the disassembler; some of that is known only after the first
- * instructions.
- */
-static void note(struct dap *d)
+/* Open the disassembler for the device of the focus, unless it is open. */
+static int open_disasm(struct dap *d, struct agent_err *err)
+{
+	const struct rpc_group *g =
+		d->focus < d->snap->n_threads ? d->snap->threads[d->focus].group : NULL;
+	const struct rpc_device *device = g ? dap_device(d, g->gpu_id) : d->snap->doc.devices;
+
+	if (!device || !d->snap->doc.n_devices)
+		return agent_err_set(err, RPC_ERROR_FAILED, ENODEV, NULL, NULL,
+				     "the process has no device whose instructions these could be");
+	return dap_disasm_for(d, device->arch, err);
+}
+
+void dap_disasm_note(struct dap *d)
 {
 	if (d->disasm_noted || !disasm_note(d->disasm))
 		return;
@@ -79,16 +79,14 @@ static void note(struct dap *d)
 	dap_output(d, "console", "%s", disasm_note(d->disasm));
 }
 
-/* Ask the agent for functions and lines; NULL when it cannot tell. */
-static const struct rpc_code_place *locate(struct dap *d, uint64_t *addresses, size_t n)
+const struct rpc_code_place *dap_locate(struct dap *d, struct rpc_arena *a, uint64_t *addresses, size_t n)
 {
 	const struct rpc_code_locate_params p = { .session = d->session, .addresses = addresses,
 						  .n_addresses = n };
 	struct rpc_code_locate_result result;
 	struct agent_err err;
 
-	if (rpc_client_code_locate(d->client, &p, &d->arena, &result, &err) < 0 ||
-	    result.n_places < n)
+	if (rpc_client_code_locate(d->client, &p, a, &result, &err) < 0 || result.n_places < n)
 		return NULL;
 	return result.places;
 }
@@ -101,7 +99,7 @@ static int get_lines(struct dap *d, struct listing *l, struct agent_err *err)
 {
 	size_t before = l->offset < 0 ? (size_t)-l->offset : 0;
 	size_t behind = l->offset + (int64_t)l->count > 0 ? (size_t)(l->offset + (int64_t)l->count) : 0;
-	const struct rpc_code_place *place = locate(d, &l->address, 1);
+	const struct rpc_code_place *place = dap_locate(d, &d->arena, &l->address, 1);
 	struct rpc_memory_read_params p = { .session = d->session };
 	struct disasm_range range = { .around = l->address, .before = before, .count = behind + 1 };
 	uint8_t *code;
@@ -131,7 +129,7 @@ static int get_lines(struct dap *d, struct listing *l, struct agent_err *err)
 		return agent_err_set(err, RPC_ERROR_FAILED, (int)-n, NULL, NULL, "disassembling: %s",
 				     strerror((int)-n));
 	l->n = n > 0 ? (size_t)n : 0;
-	note(d);
+	dap_disasm_note(d);
 	return 0;
 }
 
@@ -146,7 +144,7 @@ static void find_sources(struct dap *d, struct listing *l)
 	l->n = n;
 	for (size_t i = 0; i < n; i++)
 		addresses[i] = l->lines[i].address;
-	l->places = locate(d, addresses, n);
+	l->places = dap_locate(d, &d->arena, addresses, n);
 }
 
 /*

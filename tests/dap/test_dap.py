@@ -37,7 +37,7 @@ def test_a_session():
         frames = a.call("stackTrace", threadId=1)
         frame, = frames["stackFrames"]
         assert frames["totalFrames"] == 1 and frame["name"] == "spin" and frame["line"], frame
-        assert "path" not in frame["source"] and frame["source"]["name"] == "spin.cl", frame
+        assert "path" not in frame["source"] and frame["source"]["origin"].startswith("/src/spin.cl:"), frame
         names = [x["name"] for x in a.call("scopes", frameId=frame["id"])["scopes"]]
         assert names == ["Wave", "Arguments", "Built-ins", "Scalar registers", "Vector registers", "Lanes", "LDS",
                          "Group statistics"], names
@@ -428,7 +428,7 @@ def test_null_is_nothing():
         assert a.response(a.send("threads", None))["success"]
         a.conversation.is_deaf = True  # the protocol wants a thread
         frame = a.frame(None)
-        assert (frame["line"], frame["column"]) == (37, 10), frame
+        assert frame["source"]["origin"].endswith(":37"), frame
         pc = frame["instructionPointerReference"]
         assert len(a.call("readMemory", memoryReference=pc, offset=None, count=3)["data"]) == 4
         lines = a.call("disassemble", memoryReference=pc, offset=None, instructionOffset=None, instructionCount=3)["instructions"]
