@@ -296,7 +296,7 @@ static const char *target_text(struct rpc_arena *a, const char *text)
 	size_t n = strlen(text), end = n;
 	const char *format = strrchr(text, ',');
 
-	if (format && strspn(format + 1, " ") + 2 == strlen(format) && strchr("xdfc", text[n - 1]))
+	if (format && strspn(format + 1, " ") + 2 == strlen(format) && strchr("xdfchb", text[n - 1]))
 		end = (size_t)(format - text);
 	if (end == n && strspn(text, NAME_LETTERS) == n)
 		return rpc_arena_printf(a, "*%s", text);

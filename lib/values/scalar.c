@@ -279,6 +279,21 @@ static void print_as_character(const struct values_scalar *s, const void *bytes,
 	print_as(is_signed ? VALUES_SIGNED_CHAR : VALUES_UNSIGNED_CHAR, 1, &low, o);
 }
 
+/* Show each two bytes as a number; what has an odd size is no such numbers. */
+static void print_pairs(const struct values_scalar *s, enum values_encoding encoding, const uint8_t *bytes, struct out *o)
+{
+	if (s->size % 2) {
+		print_natural(s, bytes, o);
+		return;
+	}
+	out_str(o, s->size > 2 ? "{" : "");
+	for (uint32_t at = 0; at < s->size; at += 2) {
+		out_str(o, at ? ", " : "");
+		print_as(encoding, 2, bytes + at, o);
+	}
+	out_str(o, s->size > 2 ? "}" : "");
+}
+
 void values_scalar_print(const struct values_scalar *s, enum values_format format, const void *bytes,
 			 struct out *o)
 {
@@ -295,6 +310,12 @@ void values_scalar_print(const struct values_scalar *s, enum values_format forma
 		break;
 	case VALUES_CHARACTER:
 		print_as_character(s, bytes, o);
+		break;
+	case VALUES_HALF:
+		print_pairs(s, VALUES_FLOAT, bytes, o);
+		break;
+	case VALUES_BFLOAT16:
+		print_pairs(s, VALUES_BFLOAT, bytes, o);
 		break;
 	case VALUES_FLOATING:
 		if (is_integer(s) && (s->size == 2 || s->size == 4 || s->size == 8))

@@ -42,6 +42,9 @@ enum values_format {
 	VALUES_DECIMAL = 'd', /**< The bytes as a signed number. */
 	VALUES_CHARACTER = 'c', /**< The lowest byte as a character. */
 	VALUES_FLOATING = 'f', /**< As floating point where one of this size exists, also of 2 bytes. */
+	/* Of our own: each two bytes as a number, `{1, 2}` where there are several, the lowest first. */
+	VALUES_HALF = 'h', /**< As IEEE half precision. */
+	VALUES_BFLOAT16 = 'b', /**< As bfloat16. */
 };
 
 /** Longest text of a scalar, in bytes, without NUL: raw bytes, the others are far shorter. */

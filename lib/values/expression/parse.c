@@ -660,8 +660,8 @@ static int parse_format(struct parser *p)
 {
 	char letter = *p->at;
 
-	if (!letter || !strchr("xdfc", letter) || isalnum((unsigned char)p->at[1]))
-		return fail(p, "a format is x, d, f or c");
+	if (!letter || !strchr("xdfchb", letter) || isalnum((unsigned char)p->at[1]))
+		return fail(p, "a format is x, d, f, c, h or b");
 	p->e->format = (enum values_format)letter;
 	p->at++;
 	return 0;

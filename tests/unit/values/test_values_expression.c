@@ -264,7 +264,7 @@ static void says_what_is_wrong_and_where(void)
 		{ "08", "2: this does not belong to a number" }, { "0x", "1: this is no number" },
 		{ "12ab", "3: this does not belong to a number" }, { "99999999999999999999", "1: the number is too large" },
 		{ "'", "2: a character is missing" }, { "'ab'", "3: ' is missing" }, { "'\\q'", "3: there is no such escape" },
-		{ "idx, q", "6: a format is x, d, f or c" }, { "text + text", "6: pointers cannot be combined so" },
+		{ "idx, q", "6: a format is x, d, f, c, h or b" }, { "text + text", "6: pointers cannot be combined so" },
 		{ "text + 1.5", "6: a pointer and a number that is no integer" },
 		{ "point.<>", "8: the number of a member is missing" }, { "point.<1", "9: '>' is missing" },
 		{ "point.<4>", "6: there is no such member" }, { "idx.<0>", "4: this has no members" },

@@ -130,6 +130,13 @@ static void obeys_formats(void)
 		{ VALUES_POINTER, 8, 0x1234, VALUES_CHARACTER, "52 '4'" },
 		{ VALUES_POINTER, 8, 0x1234, VALUES_HEX, "0x1234" },
 		{ VALUES_BOOL, 1, 1, VALUES_DECIMAL, "1" },
+		{ VALUES_UNSIGNED, 2, 0x3c00, VALUES_HALF, "1" },
+		{ VALUES_UNSIGNED, 4, 0xc0003555, VALUES_HALF, "{0.33325, -2}" },
+		{ VALUES_FLOAT, 4, 0x7c000001, VALUES_HALF, "{5.9605e-08, inf}" },
+		{ VALUES_UNSIGNED, 2, 0x3f80, VALUES_BFLOAT16, "1" },
+		{ VALUES_RAW, 4, 0x7fc0c049, VALUES_BFLOAT16, "{-3.1406, nan(0x40)}" },
+		{ VALUES_UNSIGNED, 8, 0x4040400040003f80, VALUES_BFLOAT16, "{1, 2, 2, 3}" },
+		{ VALUES_UNSIGNED, 1, 0x41, VALUES_HALF, "65" },
 	};
 
 	for (size_t i = 0; i < TEST_COUNT(rows); i++)
@@ -185,7 +192,8 @@ static void bounds_the_text(void)
 {
 	uint8_t bytes[200];
 	static const enum values_format formats[] = { VALUES_NATURAL, VALUES_HEX, VALUES_DECIMAL,
-						      VALUES_CHARACTER, VALUES_FLOATING };
+						      VALUES_CHARACTER, VALUES_FLOATING, VALUES_HALF,
+						      VALUES_BFLOAT16 };
 
 	memset(bytes, 0xab, sizeof(bytes));
 	TEST_STR(printed(VALUES_RAW, 17, VALUES_NATURAL, bytes),
