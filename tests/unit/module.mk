@@ -75,7 +75,7 @@ define dap_test
 $(call unit_test,dap_$(1),dap disasm protocol base,$(protocol_ldlibs) $(disasm_ldlibs))
 test_dap_$(1)_deps := $(protocol_gen)
 endef
-$(foreach t,alive refs,$(eval $(call dap_test,$(t))))
+$(foreach t,alive paths refs,$(eval $(call dap_test,$(t))))
 
 define front_test
 $(call unit_test,front_$(1),$(front_libs),$(front_ldlibs))
