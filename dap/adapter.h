@@ -665,6 +665,8 @@ typedef int (*dap_word_fn)(struct dap *d, const struct dap_words *w, struct out 
 			   struct agent_err *err);
 /** Find the function of a word.  @return NULL if the console has no such word. */
 dap_word_fn dap_find_word(const char *word);
+/** Handler of `completions`: words that begin as what was typed. */
+int dap_completions(struct dap *d, const struct dap_request *q, struct dap_answer *ret);
 
 /* waves.c */
 

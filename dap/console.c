@@ -200,23 +200,46 @@ static int word_queues(struct dap *d, const struct dap_words *w, struct out *o,
 
 /* ------------------------------------------------------------------ table -------------------- */
 
+static const struct {
+	const char *word;
+	dap_word_fn run;
+} table[] = {
+	{ "help", word_help },		     { "groups", word_groups },
+	{ "snapshot", word_snapshot },	     { "waves", word_waves },
+	{ "registers", word_registers },     { "memory", word_memory },
+	{ "disassemble", word_disassemble }, { "devices", word_devices },
+	{ "queues", word_queues },	     { "watchpoint", dap_word_watchpoint },
+	{ "pause", word_pause },	     { "suspend", word_pause },
+	{ "resume", word_resume },
+};
+
 dap_word_fn dap_find_word(const char *word)
 {
-	static const struct {
-		const char *word;
-		dap_word_fn run;
-	} table[] = {
-		{ "help", word_help },		     { "groups", word_groups },
-		{ "snapshot", word_snapshot },	     { "waves", word_waves },
-		{ "registers", word_registers },     { "memory", word_memory },
-		{ "disassemble", word_disassemble }, { "devices", word_devices },
-		{ "queues", word_queues },	     { "watchpoint", dap_word_watchpoint },
-		{ "pause", word_pause },	     { "suspend", word_pause },
-		{ "resume", word_resume },
-	};
-
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
 		if (!strcmp(table[i].word, word))
 			return table[i].run;
 	return NULL;
+}
+
+/* Only the first word of a line is one of these; behind it, and in expressions, nothing is known to be offered. */
+int dap_completions(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
+{
+	char text[DAP_EXPRESSION_MAX];
+	int64_t column;
+
+	if (!dap_json_str(dap_json_get(q->args, "text"), text, sizeof(text)))
+		return dap_invalid(&ret->err, "text: must be what was typed, of at most %u bytes",
+				   (unsigned)sizeof(text) - 1);
+	if (dap_count_arg(q->args, "column", d->columns_from, DAP_EXPRESSION_MAX, &column, &ret->err) < 0)
+		return -EINVAL;
+	column -= d->columns_from;
+	if ((size_t)column < strlen(text))
+		text[column] = '\0';
+	out_json_fmt(&ret->body, "{'targets':[");
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+		if (str_starts_with(table[i].word, text))
+			out_json_fmt(&ret->body, ",{'label':%s,'type':'keyword','start':0,'length':%zu}",
+				     table[i].word, strlen(text));
+	out_str(&ret->body, "]}");
+	return 0;
 }

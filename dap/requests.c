@@ -24,7 +24,8 @@ static void put_capabilities(struct out *o)
 		"supportsReadMemoryRequest", "supportsDisassembleRequest",
 		"supportsExceptionInfoRequest", "supportsDataBreakpoints",
 		"supportsDataBreakpointBytes", "supportsTerminateRequest",
-		"supportsEvaluateForHovers", "supportsDelayedStackTraceLoading",
+		"supportsEvaluateForHovers", "supportsCompletionsRequest",
+		"supportsDelayedStackTraceLoading",
 	};
 
 	out_char(o, '{');
@@ -305,6 +306,7 @@ static const struct dap_handler handlers[] = {
 	{ "readMemory", dap_read_memory, DAP_WHEN_TURN, true, DAP_ATTACHED },
 	{ "disassemble", dap_disassemble, DAP_WHEN_TURN, true, DAP_ATTACHED },
 	{ "evaluate", dap_evaluate, DAP_WHEN_TURN, true, DAP_ATTACHED },
+	{ "completions", dap_completions, DAP_WHEN_ALWAYS, false, DAP_ATTACHED },
 	{ "pause", pause_gpu, DAP_WHEN_TURN, false, DAP_ATTACHED, true },
 	{ "continue", continue_gpu, DAP_WHEN_TURN, false, DAP_ATTACHED, true },
 	{ "next", no_stepping, DAP_WHEN_ALWAYS, false, DAP_INITIALIZED, true },

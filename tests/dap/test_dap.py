@@ -850,3 +850,17 @@ def test_process_that_dies():
         a.event("terminated")
         assert "over" in a.error("threads")
         assert a.finish() == 0
+
+
+def test_words_are_offered():
+    with scene() as s, Adapter(s.socket) as a:
+        assert a.start(pid=s.app.pid)["supportsCompletionsRequest"]
+
+        def offered(text, column):
+            return [(t["label"], t["start"], t["length"]) for t in a.call("completions", text=text, column=column)["targets"]]
+
+        assert offered("wa", 3) == [("waves", 0, 2), ("watchpoint", 0, 2)]
+        assert offered("wave", 2)[0] == ("waves", 0, 1), "up to the cursor"
+        assert ("help", 0, 0) in offered("", 1) and offered("memory 0", 9) == [] and offered("zz", 3) == []
+        assert a.error("completions", text="w", column=0).startswith("column: ")
+        a.finish()
