@@ -5,7 +5,7 @@
  *
  * usage: rocm_hsa CODE_OBJECT KERNEL
  * Each line of standard input is a step: "run N" launches so often, each time waiting for the end;
- * "launch" once, and tells what the packet is before it waits.  Both print "ok STEP" behind it.
+ * "launch" once, and tells what the packet is before it waits, "launch cut" with a smaller grid.  All print "ok STEP" behind it.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -21,6 +21,8 @@
 /* Three by two by two workgroups. */
 static const uint16_t group_size[3] = { 64, 4, 1 };
 static const uint32_t grid_size[3] = { 192, 8, 2 };
+/* As many workgroups, of which the last ones along two axes are cut off. */
+static const uint32_t cut_grid_size[3] = { 150, 7, 2 };
 
 static hsa_queue_t *queue;
 static hsa_signal_t done;
@@ -103,7 +105,7 @@ static void load_both(hsa_agent_t gpu, const char *path, const char *name)
 	      HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_KERNARG_SEGMENT_SIZE, &arguments_size);
 }
 
-static void launch(int say)
+static void launch(int say, const uint32_t grid[3])
 {
 	uint64_t id = hsa_queue_add_write_index_relaxed(queue, 1);
 	hsa_kernel_dispatch_packet_t *p = queue->base_address;
@@ -116,9 +118,9 @@ static void launch(int say)
 	p->workgroup_size_x = group_size[0];
 	p->workgroup_size_y = group_size[1];
 	p->workgroup_size_z = group_size[2];
-	p->grid_size_x = grid_size[0];
-	p->grid_size_y = grid_size[1];
-	p->grid_size_z = grid_size[2];
+	p->grid_size_x = grid[0];
+	p->grid_size_y = grid[1];
+	p->grid_size_z = grid[2];
 	p->private_segment_size = private_size;
 	p->group_segment_size = lds_size;
 	p->kernel_object = kernel;
@@ -160,9 +162,9 @@ int main(int argc, char **argv)
 		long n = !strncmp(line, "run ", 4) ? atol(line + 4) : 0;
 
 		for (long i = 0; i < n; i++)
-			launch(0);
+			launch(0, grid_size);
 		if (!n)
-			launch(1);
+			launch(1, strcmp(line, "launch cut\n") ? grid_size : cut_grid_size);
 		printf("ok %s", line);
 		fflush(stdout);
 	}

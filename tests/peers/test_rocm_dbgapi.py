@@ -169,6 +169,25 @@ def test_agent_and_library_say_the_same(gfx, debug):
         wait_until(lambda: "ok launch" in program.out(), "the kernel ends")
 
 
+@pytest.mark.parametrize("gfx", ["gfx942", "gfx1100"])
+def test_workgroups_at_the_edge_of_a_grid(gfx):
+    """Of a grid that is no multiple of its workgroups, the last ones have fewer lanes, and fewer waves."""
+    trees()
+    with RocmScene(gfx) as s:
+        program = hsa(s, gfx)
+        s.control(f"dispatch {program.pid} hold")
+        s.step(program, "launch cut", "launched")
+        wait_until(lambda: [q for q in s.queues(program) if q["held"]], "the dispatch is held")
+        ours, theirs = agent_says(s, program.pid), library_says(s, program.pid)
+        compare(ours, theirs)
+        assert groups_of(ours) == {f"{x},{y},{z}" for x in range(3) for y in range(2) for z in range(2)}, ours["waves"]
+        lanes = [bin(int(w["exec"], 16)).count("1") for w in ours["shot"]["waves"]]
+        assert sum(lanes) == 150 * 7 * 2, lanes
+        width = WAVE_LANES.get(gfx, 64)
+        # Of 64, 64 and 22 items along one axis, and 4 and 3 along the other one.
+        assert len(lanes) == 2 * sum(-(-x * y // width) for x in (64, 64, 22) for y in (4, 3)), len(lanes)
+
+
 def test_the_library_first():
     trees()
     with RocmScene("gfx942") as s:

@@ -120,6 +120,33 @@ static void groups_share_a_packet_and_count_their_waves(void)
 	}
 }
 
+/* Of 70 by 3 items in workgroups of 40 by 2, the last ones have 30 by 2, 40 by 1 and 30 by 1. */
+static void groups_at_the_edge_of_a_grid_have_fewer_lanes(void)
+{
+	static const struct {
+		uint32_t x, y, in_group;
+		uint64_t exec;
+	} want[] = {
+		{ 0, 0, 0, UINT64_MAX }, { 0, 0, 1, UINT64_MAX >> 48 }, { 1, 0, 0, UINT64_MAX >> 4 },
+		{ 0, 1, 0, UINT64_MAX >> 24 }, { 1, 1, 0, UINT64_MAX >> 34 },
+	};
+	struct wave_script s;
+
+	parse(wave_silicon_find(90402), "spin n=8 group=2 grid=2,2,1 size=40,2,1 items=70,3,1", &s);
+	TEST_EQ_FATAL(s.n, TEST_COUNT(want));
+	for (uint32_t i = 0; i < TEST_COUNT(want); i++) {
+		const struct wave_desc *w = &s.waves[i].desc;
+
+		TEST_ROW_EQ(i, w->group[0], want[i].x);
+		TEST_ROW_EQ(i, w->group[1], want[i].y);
+		TEST_ROW_EQ(i, w->wave_in_group, want[i].in_group);
+		TEST_ROW_EQ(i, w->exec, want[i].exec);
+		TEST_ROW_EQ(i, w->first, !want[i].in_group);
+		TEST_ROW_EQ(i, w->last, i != 0);
+	}
+	wave_script_deinit(&s);
+}
+
 static void groups_of_a_grid_fill_one_axis_after_the_other(void)
 {
 	static const uint32_t want[][3] = { { 5, 6, 7 }, { 6, 6, 7 }, { 5, 7, 7 }, { 6, 7, 7 },
@@ -207,6 +234,8 @@ static void refuses_bad_lines(void)
 		"spin workgroup=1,2,3,4",
 		"spin workgroup=x",
 		"spin grid=2,0",
+		"spin size=64,1,1",
+		"spin items=64,1,1",
 		"spin; dance",
 		"spin v123456789012345678=1",
 	};
@@ -224,6 +253,7 @@ static void refuses_bad_lines(void)
 
 TEST_SUITE(wave_script, TEST(every_kind_gives_its_reason),
 	   TEST(groups_share_a_packet_and_count_their_waves),
+	   TEST(groups_at_the_edge_of_a_grid_have_fewer_lanes),
 	   TEST(groups_of_a_grid_fill_one_axis_after_the_other),
 	   TEST(some_waves_diverge_and_one_misses_the_barrier), TEST(only_waves_in_a_loop_move),
 	   TEST(refuses_bad_lines));

@@ -25,6 +25,8 @@
  *	wave32=0|1 vgprs=N acc=N shared=N sgprs=N lds=BYTES
  *	workgroup=X,Y,Z        of the first group; X counts on
  *	grid=X,Y,Z             workgroups along each axis: from the last X it goes on in the next Y
+ *	size=X,Y,Z items=X,Y,Z    of a workgroup, and of the grid: lanes beyond its edges are off, and waves without
+ *	                       a lane are not there
  *	packet=SLOT            of the ring; without it, the oldest packet that is not done
  *	xcc=N                  without it, groups go around all XCCs
  *	scratch=0|1            whether it has private memory

@@ -142,11 +142,14 @@ static uint64_t div_up(uint64_t n, uint64_t by)
 static void hold(struct work *w, const struct aql_kernel *k)
 {
 	const struct aql_packet *d = &w->packet;
-	uint64_t grid[3] = { 1, 1, 1 }, threads = 1, groups = 1, in_group, n;
-	char text[240];
+	uint64_t grid[3] = { 1, 1, 1 }, size[3] = { 1, 1, 1 }, items[3] = { 1, 1, 1 };
+	uint64_t threads = 1, groups = 1, in_group, n;
+	char text[320];
 
 	for (uint32_t i = 0; i < d->dimensions; i++) {
-		threads *= d->workgroup[i];
+		size[i] = d->workgroup[i];
+		items[i] = d->grid[i];
+		threads *= size[i];
 		grid[i] = div_up(d->grid[i], d->workgroup[i]);
 		if (grid[i] > HELD_WAVES_MAX)
 			grid[i] = HELD_WAVES_MAX;
@@ -160,8 +163,10 @@ static void hold(struct work *w, const struct aql_kernel *k)
 	for (n = groups ? groups : 1; n; n /= 2) {
 		snprintf(text, sizeof(text),
 			 "spin n=%" PRIu64 " group=%" PRIu64 " grid=%" PRIu64 ",%" PRIu64 ",%" PRIu64
+			 " size=%" PRIu64 ",%" PRIu64 ",%" PRIu64 " items=%" PRIu64 ",%" PRIu64 ",%" PRIu64
 			 " pc=%#" PRIx64 " loop=0 wave32=%u\n",
-			 n * in_group, in_group, grid[0], grid[1], grid[2],
+			 n * in_group, in_group, grid[0], grid[1], grid[2], size[0], size[1], size[2], items[0],
+			 items[1], items[2],
 			 d->kernel_object + (uint64_t)k->entry, k->wave32);
 		if (sim_waves_plant(w->p, w->q, text) != -ENOSPC)
 			break;

@@ -82,6 +82,7 @@ struct line {
 	uint64_t scratch;
 	uint64_t trap, halt, m0, mode, vcc, flat, xnack, junk;
 	uint32_t workgroup[3], grid[3];
+	uint32_t size[3], items[3]; /* Of a workgroup, and of all; a size of 0: not told. */
 	struct wave_plant plants[PLANTS_MAX];
 	size_t n_plants;
 };
@@ -152,15 +153,15 @@ static int parse_register(struct line *l, const char *name, uint64_t value)
 	return 0;
 }
 
-/* Read X[,Y[,Z]]. */
-static int parse_triple(uint32_t triple[3], char *value)
+/* Read X[,Y[,Z]].  @param max  Of Y and Z. */
+static int parse_triple(uint32_t triple[3], uint32_t max, char *value)
 {
 	char *save = NULL;
 	uint64_t n;
 	int i = 0;
 
 	for (char *t = strtok_r(value, ",", &save); t; t = strtok_r(NULL, ",", &save)) {
-		if (i == 3 || str_to_u64(t, 0, i ? UINT16_MAX : UINT32_MAX, &n))
+		if (i == 3 || str_to_u64(t, 0, i ? max : UINT32_MAX, &n))
 			return -EINVAL;
 		triple[i++] = (uint32_t)n;
 	}
@@ -200,9 +201,13 @@ static int parse_pair(struct line *l, char *pair)
 		return l->last ? 0 : -EINVAL;
 	}
 	if (!strcmp(pair, "workgroup"))
-		return parse_triple(l->workgroup, value);
+		return parse_triple(l->workgroup, UINT16_MAX, value);
 	if (!strcmp(pair, "grid"))
-		return parse_triple(l->grid, value);
+		return parse_triple(l->grid, UINT16_MAX, value);
+	if (!strcmp(pair, "size"))
+		return parse_triple(l->size, UINT16_MAX, value);
+	if (!strcmp(pair, "items"))
+		return parse_triple(l->items, UINT32_MAX, value);
 	if (str_to_u64_any(value, &n))
 		return -EINVAL;
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
@@ -223,7 +228,8 @@ static int line_check(const struct wave_script_place *place, const struct line *
 		return -EINVAL;
 	if (!l->grid[0] || !l->grid[1] || !l->grid[2])
 		return -EINVAL;
-	return 0;
+	/* Both are told, or neither. */
+	return !l->size[0] != !l->items[0] ? -EINVAL : 0;
 }
 
 /* Fill in the defaults that depend on other values. */
@@ -292,23 +298,63 @@ static void vary_barrier(const struct line *l, struct wave_actor *a)
 	a->at = 0;
 }
 
-/* Make wave number i of a line. */
-static void actor_init(const struct wave_script_place *place, const struct line *l, uint32_t i,
+static void group_set(const struct line *l, uint32_t group, uint32_t ret[3])
+{
+	ret[0] = l->workgroup[0] + group % l->grid[0];
+	ret[1] = l->workgroup[1] + group / l->grid[0] % l->grid[1];
+	ret[2] = l->workgroup[2] + group / l->grid[0] / l->grid[1];
+}
+
+/*
+ * How many work items a workgroup has.  At the far edges of a grid it is cut off, and its items are counted as those
+ * of a smaller one (NUM_THREAD_PARTIAL of COMPUTE_NUM_THREAD_X to Z).
+ */
+static uint64_t items_of(const struct line *l, const uint32_t group[3])
+{
+	uint64_t n = 1;
+
+	for (int i = 0; i < 3; i++) {
+		uint64_t from = (uint64_t)group[i] * l->size[i];
+		uint64_t left = l->items[i] > from ? l->items[i] - from : 0;
+
+		n *= left < l->size[i] ? left : l->size[i];
+	}
+	return n;
+}
+
+/* How many lanes of a wave have a work item, by the number of the wave in its workgroup. */
+static uint32_t lanes_of(const struct line *l, const uint32_t group[3], uint32_t in_group)
+{
+	uint32_t width = l->wave32 ? 32 : 64;
+	uint64_t items, from = (uint64_t)in_group * width;
+
+	if (!l->size[0])
+		return width;
+	items = items_of(l, group);
+	return items <= from ? 0 : items - from < width ? (uint32_t)(items - from) : width;
+}
+
+/* Make wave number i of a line.  @return false: no work item is left for it. */
+static bool actor_init(const struct wave_script_place *place, const struct line *l, uint32_t i,
 		       size_t index, struct wave_actor *a)
 {
 	uint32_t group = i / (uint32_t)l->group, in_group = i % (uint32_t)l->group;
 	struct wave_desc *w = &a->desc;
 	const struct kind *kind;
+	uint32_t lanes;
 
 	memset(a, 0, sizeof(*a));
+	group_set(l, group, w->group);
+	lanes = lanes_of(l, w->group, in_group);
+	if (!lanes)
+		return false;
 	registers_set(l, w);
+	w->exec &= UINT64_MAX >> (64 - lanes);
 	w->first = in_group == (l->gone == 0);
-	w->last = in_group == l->group - 1 - (l->gone == l->group - 1) || i == l->n - 1;
+	w->last = in_group == l->group - 1 - (l->gone == l->group - 1) || i == l->n - 1 ||
+		  !lanes_of(l, w->group, in_group + 1);
 	w->wave_in_group = in_group;
 	w->group_yz = true;
-	w->group[0] = l->workgroup[0] + group % l->grid[0];
-	w->group[1] = l->workgroup[1] + group / l->grid[0] % l->grid[1];
-	w->group[2] = l->workgroup[2] + group / l->grid[0] / l->grid[1];
 	w->engine = i % (UINT32_C(1) << (place->silicon->engine.width));
 	w->scratch_slot = i % (UINT32_C(1) << (place->silicon->scratch_slot.width));
 	w->scratch_enabled = l->scratch;
@@ -330,6 +376,7 @@ static void actor_init(const struct wave_script_place *place, const struct line 
 	if (l->kind->vary)
 		l->kind->vary(l, a);
 	w->pc = a->pc;
+	return true;
 }
 
 /* Keep the registers of a line, which all its waves share. */
@@ -365,9 +412,8 @@ static int line_add(const struct wave_script_place *place, const struct line *l,
 	for (uint32_t i = 0; i < l->n; i++) {
 		struct wave_actor *a = &s->waves[s->n];
 
-		if (i % l->group == l->gone)
+		if (i % l->group == l->gone || !actor_init(place, l, i, s->n, a))
 			continue;
-		actor_init(place, l, i, s->n, a);
 		if (l->xcc == UNSET)
 			a->xcc = (uint32_t)(s->n_groups % place->n_xcc);
 		a->desc.plants = plants->plants;
