@@ -6,7 +6,9 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "corefile/compress.h"
 #include "corefile/file.h"
@@ -16,6 +18,26 @@
 #define MIB ((size_t)1 << 20)
 
 DEFINE_AUTO(struct corefile_sink *, corefile_sink_destroy);
+
+/* What fsync() below answers, and what it sees. */
+static struct {
+	int error;	  /* It fails so. */
+	int dir;	  /* Whether "core" is there already is noted. */
+	bool has_name[4]; /* For each call. */
+	size_t n;
+} sync_calls = { .dir = -1 };
+
+/* In place of the C library's. */
+int fsync(int fd)
+{
+	if (sync_calls.n < TEST_COUNT(sync_calls.has_name))
+		sync_calls.has_name[sync_calls.n++] = faccessat(sync_calls.dir, "core", F_OK, 0) == 0;
+	if (sync_calls.error) {
+		errno = sync_calls.error;
+		return -1;
+	}
+	return (int)syscall(SYS_fsync, fd);
+}
 
 static int temporary(void)
 {
@@ -235,6 +257,53 @@ static void replaces_only_when_told(void)
 	TEST_STR(buf, "c");
 	TEST_EQ(count_entries(dir), 1);
 	TEST_EQ(unlinkat(dir, "core", 0), 0);
+	TEST_EQ(rmdir(path), 0);
+}
+
+/* Where it had a name from the beginning, as on file systems without O_TMPFILE. */
+static void a_hidden_name_replaces_only_when_told(void)
+{
+	char path[64], buf[8] = "";
+	auto_close int dir = open_directory(path), fd = -1;
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct corefile_file f = { .dir_fd = fcntl(dir, F_DUPFD_CLOEXEC, 3), .name = "core", .hidden = ".core.1" };
+
+		f.fd = openat(dir, f.hidden, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		TEST_EQ(write(f.fd, &"abc"[i], 1), 1);
+		TEST_ROW_EQ(i, corefile_file_commit(&f, i == 2), i == 1 ? -EEXIST : 0);
+		corefile_file_close(&f);
+		TEST_ROW_EQ(i, count_entries(dir), 1);
+	}
+	fd = openat(dir, "core", O_RDONLY | O_CLOEXEC);
+	TEST_EQ(read(fd, buf, sizeof(buf)), 1);
+	TEST_STR(buf, "c");
+	TEST_EQ(unlinkat(dir, "core", 0), 0);
+	TEST_EQ(rmdir(path), 0);
+}
+
+/* After a loss of power a file of that name is whole; if the disk refuses the bytes, there is none. */
+static void on_the_disk_before_it_has_a_name(void)
+{
+	char path[64];
+	auto_close int dir = open_directory(path);
+
+	for (int error = 0; error <= EIO; error += EIO) {
+		struct corefile_file f = COREFILE_FILE_NULL;
+
+		sync_calls = (typeof(sync_calls)){ .dir = dir, .error = error };
+		TEST_EQ_FATAL(corefile_file_open(dir, "core", 0600, &f), 0);
+		TEST_EQ(write(f.fd, "x", 1), 1);
+		TEST_EQ(corefile_file_commit(&f, false), -error);
+		corefile_file_close(&f);
+		TEST_ROW_EQ(error, sync_calls.n, error ? 1 : 2);
+		/* The bytes first, then the name itself. */
+		TEST_ROW_EQ(error, sync_calls.has_name[0], false);
+		TEST_ROW_EQ(error, sync_calls.has_name[1], !error);
+		TEST_ROW_EQ(error, count_entries(dir), !error);
+		unlinkat(dir, "core", 0);
+	}
+	sync_calls = (typeof(sync_calls)){ .dir = -1 };
 	TEST_EQ(rmdir(path), 0);
 }
 
@@ -475,7 +544,8 @@ static void maps_a_frame_with_a_wide_window(void)
 TEST_SUITE(corefile_sink, TEST(holes_are_where_zeros_were), TEST(no_holes_in_a_pipe),
 	   TEST(no_holes_over_other_content), TEST(progress_and_cancel), TEST(full_disk),
 	   TEST(wrong_total_of_a_compressed_core), TEST(file_is_named_when_done),
-	   TEST(replaces_only_when_told), TEST(nothing_stays_without_a_commit), TEST(only_files_are_replaced),
+	   TEST(replaces_only_when_told), TEST(a_hidden_name_replaces_only_when_told),
+	   TEST(on_the_disk_before_it_has_a_name), TEST(nothing_stays_without_a_commit), TEST(only_files_are_replaced),
 	   TEST(directory_that_cannot_be_written),
 	   TEST(hidden_name_where_there_is_nothing_else), TEST(maps_plain_and_compressed),
 	   TEST(maps_frames_in_a_row), TEST(maps_what_begins_with_something_to_skip),
