@@ -424,6 +424,9 @@ class Chaos(Scene):
 
     def check_store(self):
         done = self.ctl("cores", "list", "-j", patience=30)
+        if done.returncode:  # an agent that has just noticed a death, and ends
+            self.must("agent_answers", self.eventually(self.serves), f"gpu-agentctl status: {self.last_words()}")
+            done = self.ctl("cores", "list", "-j", patience=30)
         good = done.returncode == 0
         with contextlib.suppress(ValueError):
             good = good and isinstance(json.loads(done.stdout), dict)
