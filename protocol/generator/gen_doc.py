@@ -83,6 +83,9 @@ def openrpc(schema):
         for item in schema.enums
     }
     schemas.update({item["name"]: object_schema(item["members"], item["doc"]) for item in schema.types})
+    embedded = {split_type(m["type"])[1] for item in schema.methods for m in item["result"]}
+    schemas.update({name: object_schema(item["result"], f"Result of {item['name']}.")
+                    for name, item in schema.result_by_name.items() if name in embedded})
     document = {
         "openrpc": "1.3.2",
         "info": {"title": schema.name, "version": schema.version, "description": schema.doc},
@@ -175,6 +178,9 @@ def type_text(schema, member):
         text = f"[`{base}`](#enum-{base})"
     elif base in schema.type_by_name:
         text = f"[`{base}`](#type-{base})"
+    elif base in schema.result_by_name:
+        name = schema.result_by_name[base]["name"]
+        text = f"result of [`{name}`](#{name.replace('.', '')})"
     return f"array of {text}" if array else text
 
 

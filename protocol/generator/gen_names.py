@@ -25,6 +25,7 @@ class Names:
         self._owners = {}
         self.types = {item["name"]: self._claim(item["name"], f"type {item['name']}")
                       for item in schema.enums + schema.types}
+        self.types.update({name: self._claim(name, f"method {item['name']}") for name, item in schema.result_by_name.items()})
         self.errors = {item["name"]: self._claim(item["name"].removesuffix("_error") + "_error", f"error {item['name']}")
                        for item in schema.errors}
         self.structs = [(self.types.get(name) or self._claim(name, owner), members, doc)

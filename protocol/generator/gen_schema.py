@@ -200,7 +200,7 @@ class Schema:
         return data["enums"]
 
     def _types(self, data):
-        self.type_by_name = {}
+        self.type_by_name, self.result_by_name = {}, {}
         for where, item in items("", data, "types"):
             check_object(where, item, ("name", "doc", "members"))
             name = check_name(where, item)
@@ -216,6 +216,8 @@ class Schema:
         return data["types"]
 
     def _methods(self, data):
+        """A result may embed that of a method further up, as the type `group_verb_result`."""
+        results = {}
         for where, item in items("", data, "methods"):
             check_object(
                 where, item, ("name", "doc", "since", "place", "right", "lease", "params", "result", "errors"),
@@ -235,7 +237,10 @@ class Schema:
             if item["lease"] and item["right"] != "control":
                 fail(where, 'a method that needs the lease needs the right "control"')
             self._members(where, item, "params")
+            self.result_by_name = results
             self._members(where, item, "result")
+            self.result_by_name = {}
+            results[f"{c_name(item['name'])}_result"] = item
             self._check_session(where, item)
             self._check_errors(where, item)
         return data["methods"]
@@ -247,6 +252,7 @@ class Schema:
             check_text(where, item, "doc")
             check_version(where, item, "since")
             self._members(where, item, "params")
+        self.result_by_name = {f"{c_name(item['name'])}_result": item for item in self.methods}
         return data["notifications"]
 
     # -- details -------------------------------------------------------------------------------
@@ -306,7 +312,7 @@ class Schema:
         base = text[2:] if array else text
         if base.startswith("[]"):
             fail(where, "arrays of arrays are not supported; give the inner array a type")
-        if base not in SCALARS and base not in self.enum_by_name and base not in self.type_by_name:
+        if not any(base in known for known in (SCALARS, self.enum_by_name, self.type_by_name, self.result_by_name)):
             fail(where, f'there is no type "{base}"')
         return array, base
 
