@@ -15,6 +15,7 @@
 #include "ctl/document/headline.h"
 #include "ctl/document/place.h"
 #include "ctl/group_rows.h"
+#include "ctl/host_show.h"
 #include "ctl/terminal/text.h"
 #include "protocol/stop_reason.h"
 
@@ -560,5 +561,9 @@ int snapshot_show(struct ctl *c, const struct snapshot_page *given)
 		return r;
 	blank(c);
 	r = print_queues(c, page);
+	if (r == 0 && page->snapshot->has_host) {
+		blank(c);
+		r = host_show_rows(c, page->snapshot, page->comparison);
+	}
 	return r < 0 ? r : print_more(c, page->snapshot);
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "ctl/document/document.h"
+#include "ctl/document/host/host.h"
 #include "ctl/document/place.h"
 #include "protocol/stop_reason.h"
 
@@ -392,6 +393,8 @@ int compare_snapshots(struct rpc_arena *a, const struct rpc_gpu_snapshot_result 
 		r = pair_groups(a, before, after, ret);
 	if (r == 0)
 		r = join_missing(a, before, after, ret);
+	if (r == 0)
+		r = host_compare(a, before, after, ret);
 	if (r < 0)
 		return r;
 	compare_judge(a, before, after, earlier, any_progress, ret);

@@ -170,7 +170,7 @@ static int make_rank(struct merge *m, const struct document *d, struct rpc_gpu_s
 		s->groups[i].ranks = "0";
 	for (size_t i = 0; i < s->n_exited; i++)
 		s->exited[i].ranks = "0";
-	return rpc_arena_error(&m->arena);
+	return merge_host_rank(&m->arena, s);
 }
 
 static bool is_same_process(const struct rpc_rank *r, const struct rpc_rank *s)
@@ -226,6 +226,10 @@ static int check_groups(const char *name, const struct rpc_gpu_snapshot_result *
 	for (size_t i = 0; i < s->n_exited; i++)
 		if (!s->exited[i].ranks || merge_set_parse(s->exited[i].ranks, &set) < 0)
 			return refuse(err, "%.100s: document.exited[%zu].ranks: must be positions in the list of ranks, such as 0-6,9",
+				      name, i);
+	for (size_t i = 0; i < s->n_host_groups; i++)
+		if (merge_set_parse(s->host_groups[i].ranks, &set) < 0)
+			return refuse(err, "%.100s: document.host_groups[%zu].ranks: must be positions in the list of ranks, such as 0-6,9",
 				      name, i);
 	for (size_t i = 0; i < s->n_groups; i++)
 		if (!s->groups[i].ranks || merge_set_parse(s->groups[i].ranks, &set) < 0)
@@ -520,6 +524,19 @@ static int join_exited(struct merge *m, const size_t *new, struct rpc_gpu_snapsh
 	return r < 0 ? r : rpc_arena_error(&m->arena);
 }
 
+static int join_host(struct merge *m, const size_t *new, struct rpc_gpu_snapshot_result *ret)
+{
+	size_t n;
+	struct source *sources = sources_of(m, &n);
+	struct merge_part *parts = rpc_arena_array(&m->arena, n, sizeof(*parts));
+
+	if (!parts)
+		return rpc_arena_error(&m->arena);
+	for (size_t i = 0; i < n; i++)
+		parts[i] = (struct merge_part){ &sources[i].s, new + sources[i].first_rank };
+	return merge_host(&m->arena, parts, n, ret);
+}
+
 static int compare_texts(const void *x, const void *y)
 {
 	return strverscmp(*(const char *const *)x, *(const char *const *)y);
@@ -591,5 +608,7 @@ int merge_finish(struct merge *m, struct rpc_gpu_snapshot_result *ret)
 	r = join_groups(m, new, ret);
 	if (r == 0)
 		r = join_exited(m, new, ret);
+	if (r == 0)
+		r = join_host(m, new, ret);
 	return r < 0 ? r : join_missing(m, ret);
 }

@@ -78,6 +78,20 @@ int merge_set_parse(const char *text, struct merge_set *s);
 int merge_find_odd(struct rpc_arena *a, struct rpc_gpu_snapshot_result *s,
 		   const struct merge_set *sets);
 
+/** Make the threads of one process those of a merged document with one rank.  @return 0, -ENOMEM, -EFBIG (arena). */
+int merge_host_rank(struct rpc_arena *a, struct rpc_gpu_snapshot_result *s);
+/** Where the ranks of a document are in the result. */
+struct merge_part {
+	const struct rpc_gpu_snapshot_result *s;
+	const size_t *ranks; /**< The place of each of its ranks. */
+};
+/**
+ * Put the threads of documents together, and name ranks that are odd by them.
+ * @param ret  Has all ranks, in which merge_find_odd() has named others.
+ * @return 0, -EINVAL (a list of ranks makes no sense), -ENOMEM, -EFBIG (arena).
+ */
+int merge_host(struct rpc_arena *a, const struct merge_part *parts, size_t n, struct rpc_gpu_snapshot_result *ret);
+
 /**
  * Say how two ranks differ in the kernels that they are in: neither of two is the odd one.
  * @param s         Of exactly two ranks.

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "ctl/document/host/host.h"
 #include "ctl/document/merge.h"
 #include "ctl/document/place.h"
 #include "ctl/document/vendor_words.h"
@@ -336,6 +337,42 @@ static void print_header(struct printer *p, struct out *o)
 	}
 }
 
+/* Append a row for each group of threads, those of main threads first. */
+static int print_threads(struct printer *p, struct out *o)
+{
+	static const struct table_column columns[] = {
+		{ .title = "RANKS", .right = true },
+		{ .title = "THREADS", .right = true },
+		{ .title = "PYTHON", .importance = 4, .min = 16, .wrap = true, .optional = true },
+		{ .title = "NATIVE", .importance = 2, .min = 14, .wrap = true, .optional = true },
+		{ .title = "STATE", .importance = 3, .min = 16, .wrap = true },
+		{ .title = "WHICH", .importance = 1, .min = 8 },
+	};
+	auto_table struct table t;
+
+	table_init(&t, columns, ARRAY_SIZE(columns));
+	for (size_t i = 0; i < p->s->n_host_groups; i++) {
+		const struct rpc_merged_threads *m = &p->s->host_groups[i];
+		struct merge_set set;
+		int r = merge_set_init(p->arena, p->s->n_ranks, &set);
+
+		if (r == 0)
+			r = merge_set_parse(m->ranks, &set);
+		if (r < 0)
+			return r;
+		table_u64(&t, merge_set_count(&set));
+		table_u64(&t, m->group.threads);
+		table_str(&t, host_python(p->arena, &m->group));
+		table_str(&t, host_native(p->arena, &m->group));
+		table_str(&t, host_state(p->arena, &m->group));
+		table_str(&t, print_ranks(p, &set));
+	}
+	if (!p->s->n_host_groups)
+		return 0;
+	out_char(o, '\n');
+	return rpc_arena_error(p->arena) ? rpc_arena_error(p->arena) : table_print(&t, o, p->form);
+}
+
 int merge_print(struct rpc_arena *a, struct out *o, const struct rpc_gpu_snapshot_result *s,
 		const struct table_form *form)
 {
@@ -361,6 +398,8 @@ int merge_print(struct rpc_arena *a, struct out *o, const struct rpc_gpu_snapsho
 		out_char(o, '\n');
 		r = table_print(&p.table, o, form);
 	}
+	if (r == 0)
+		r = print_threads(&p, o);
 	table_deinit(&p.table);
 	return r;
 }

@@ -3,12 +3,15 @@
  * gpu-agentctl snapshot: process, groups of waves, devices and queues on one page; with --again two
  * of them, compared.
  */
+#include <errno.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "ctl/compare_show.h"
 #include "ctl/ctl.h"
 #include "ctl/document/compare.h"
+#include "ctl/document/host/host.h"
 #include "ctl/snapshot_show.h"
 
 /* Bytes that a decoded reply may need: a flat list of all waves of a node with the largest GPUs. */
@@ -16,7 +19,7 @@
 
 #define AGAIN_MAX_MS	 3600000
 
-static bool each_wave, queues_only, registers, arguments, record, any_progress;
+static bool each_wave, queues_only, registers, arguments, record, any_progress, host;
 static const char *again;
 
 static const struct argv_option options[] = {
@@ -26,6 +29,7 @@ static const struct argv_option options[] = {
 	  "the arguments of all kernels, not of faulted ones alone, with those that the compiler adds" },
 	{ "queues-only", 0, ARGV_FLAG, &queues_only, NULL, "do not stop queues to see their waves" },
 	{ "record", 0, ARGV_FLAG, &record, NULL, "also let the agent keep it, for `cores`" },
+	{ "host", 0, ARGV_FLAG, &host, NULL, "also what its threads do on the processors, read when the queues run again" },
 	{ "again", 0, ARGV_STRING, &again, "MS",
 	  "take another one MS milliseconds later (500 at least) and compare: hung, slow or progressing?" },
 	{ "any-progress", 0, ARGV_FLAG, &any_progress, NULL,
@@ -45,10 +49,96 @@ static int status_of(const struct ctl *c, const struct rpc_gpu_snapshot_result *
 	return status;
 }
 
+/*
+ * Add what the threads do.  The worker that has the queues never reads what a process wrote on its stacks: another
+ * one does, after its answer, when the queues run.  Without threads the rest is still worth having.
+ */
+static int add_host(struct ctl *c, struct rpc_gpu_snapshot_result *s)
+{
+	struct rpc_host_stacks_params p;
+	struct rpc_host_stacks_result stacks;
+	int r = host_ask(&c->arena, s, &p);
+
+	if (r < 0)
+		return ctl_fail(c, -r, "asking for threads");
+	r = ctl_called(c, rpc_client_host_stacks(c->client, &p, &c->arena, &stacks, &c->err));
+	if (r == 0) {
+		r = host_add(&c->arena, s, &stacks);
+	} else {
+		r = host_miss(&c->arena, s, "host", rpc_arena_strdup(&c->arena, c->err.message));
+		ctl_note(c, "missing: host: %s", c->err.message);
+		c->err = (struct agent_err){ 0 };
+		out_reset(&c->err_json);
+	}
+	return r < 0 ? ctl_fail(c, -r, "joining threads and waves") : 0;
+}
+
+/* Why there is no session, where the threads alone are shown; or NULL. */
+static const char *without_gpu;
+
+/* A document about a process that has no GPU: what there is are its threads. */
+static int take_threads(struct ctl *c, uint32_t pid, struct rpc_gpu_snapshot_result *ret)
+{
+	const struct rpc_host_stacks_params p = { .pid = pid };
+	struct rpc_host_stacks_result stacks;
+	char name[256] = "";
+	int r = ctl_called(c, rpc_client_host_stacks(c->client, &p, &c->arena, &stacks, &c->err));
+
+	if (r < 0)
+		return r;
+	gethostname(name, sizeof(name) - 1);
+	*ret = (struct rpc_gpu_snapshot_result){
+		.schema = DOCUMENT_SNAPSHOT,
+		.source = { .kind = "live", .host = rpc_arena_strdup(&c->arena, name), .agent = GPU_AGENT_VERSION },
+		.time_us = stacks.time_us,
+		/* The schema has no vendor for a process without a GPU; `debuggable` is false, and gpu_ids is empty. */
+		.process = { .pid = pid, .uid = stacks.uid, .comm = stacks.comm, .vendor = RPC_VENDOR_AMD,
+			     .reason = without_gpu },
+		.interface_version = "",
+		.complete = true,
+	};
+	r = host_miss(&c->arena, ret, "gpu", without_gpu);
+	if (r == 0)
+		r = host_add(&c->arena, ret, &stacks);
+	return r < 0 ? ctl_fail(c, -r, "the document") : 0;
+}
+
+/* @return 0: there is a session, or the threads can be looked at without one. */
+static int attach(struct ctl *c, const char *pid_text, uint32_t *ret_pid)
+{
+	int r = args_pid(c, pid_text, ret_pid);
+
+	if (r == 0)
+		r = ctl_attach(c, pid_text, false);
+	if (r == 0 || !host || c->err.code != RPC_ERROR_NOT_DEBUGGABLE)
+		return r;
+	without_gpu = rpc_arena_strdup(&c->arena, c->err.message);
+	c->err = (struct agent_err){ 0 };
+	out_reset(&c->err_json);
+	return without_gpu ? 0 : ctl_fail(c, ENOMEM, "the document");
+}
+
+static uint32_t host_pid;
+
 static int take(struct ctl *c, const struct rpc_gpu_snapshot_params *p,
 		struct rpc_gpu_snapshot_result *ret)
 {
-	return ctl_called(c, rpc_client_gpu_snapshot(c->client, p, &c->arena, ret, &c->err));
+	int r;
+
+	if (without_gpu)
+		return take_threads(c, host_pid, ret);
+	r = ctl_called(c, rpc_client_gpu_snapshot(c->client, p, &c->arena, ret, &c->err));
+	return r == 0 && host ? add_host(c, ret) : r;
+}
+
+static int print_document(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
+{
+	auto_out struct out text = { 0 };
+
+	if (!host)
+		return ctl_print_result(c);
+	rpc_gpu_snapshot_result_encode(&text, s);
+	return ctl_print_json(c, &text);
 }
 
 static int take_one(struct ctl *c, const struct rpc_gpu_snapshot_params *p)
@@ -59,7 +149,7 @@ static int take_one(struct ctl *c, const struct rpc_gpu_snapshot_params *p)
 	int r = take(c, p, &result);
 
 	if (r == 0)
-		r = ctl_is_json(c) ? ctl_print_result(c) : snapshot_show(c, &page);
+		r = ctl_is_json(c) ? print_document(c, &result) : snapshot_show(c, &page);
 	return r < 0 ? r : status_of(c, &result);
 }
 
@@ -129,6 +219,8 @@ static int run(struct ctl *c, int argc, char **argv)
 		return ctl_usage(c, "--waves and --queues-only exclude each other");
 	if (c->core && (again || record))
 		return ctl_usage(c, "--again and --record need a process: a core does not change");
+	if (c->core && host)
+		return ctl_usage(c, "--host needs a process: a core's threads are for a debugger of the processors");
 	if (any_progress && !again)
 		return ctl_usage(c, "--any-progress needs --again");
 	if (registers && queues_only)
@@ -139,7 +231,7 @@ static int run(struct ctl *c, int argc, char **argv)
 		r = args_ms(c, "--again", again, AGAIN_MAX_MS, &pause_ms);
 	c->arena.limit = REPLY_MEMORY_MAX;
 	if (r == 0)
-		r = ctl_attach(c, argv[0], false);
+		r = host ? attach(c, argv[0], &host_pid) : ctl_attach(c, argv[0], false);
 	if (r < 0)
 		return r;
 	p.session = c->session.session;
