@@ -53,10 +53,13 @@ local function turn_off_all_exceptions(session)
   return sent
 end
 
+-- What the programs were started for that stand for gpu-agentctl.
+local started = vim.fn.tempname()
+
 -- What is said when a choice is made while gpu-agentctl list is a program that says an answer, a command of the shell.
 local function refusal(dap, gpu, answer)
   local program, said = vim.fn.tempname(), nil
-  vim.fn.writefile({ "#!/bin/sh", answer }, program)
+  vim.fn.writefile({ "#!/bin/sh", 'echo "$1" >>' .. started, answer }, program)
   vim.fn.setfperm(program, "rwx------")
   local command, select, notify = gpu.command, vim.ui.select, vim.notify
   gpu.command = program
@@ -79,7 +82,6 @@ local function see_refusals(dap, gpu)
     refusal(dap, gpu, [[echo '{"processes": [{"pid": 7, "comm": "a", "vendor": "amd", "queues": 1, "debuggable": false, ]]
       .. [["reason": "somebody traces it"}]}']]),
     refusal(dap, gpu, "echo 'no agent listens' >&2; exit 4"),
-    dap.session() and "a session" or "no session",
   }
 end
 
@@ -203,6 +205,7 @@ local function run()
   wait_for("end of the core file", function()
     return dap.session() == nil
   end)
+  seen.started = vim.fn.readfile(started)
   say(vim.json.encode(seen))
 end
 
