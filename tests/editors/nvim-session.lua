@@ -62,7 +62,7 @@ local function refusal(dap, gpu, answer)
   vim.fn.writefile({ "#!/bin/sh", 'echo "$1" >>' .. started, answer }, program)
   vim.fn.setfperm(program, "rwx------")
   local command, select, notify = gpu.command, vim.ui.select, vim.notify
-  gpu.command = program
+  gpu.command, dap.adapters["gpu-agent"].command = program, program
   vim.ui.select = function(rows, _, choose)
     choose(rows[1])
   end
@@ -106,6 +106,8 @@ local function run()
   seen.health = table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), "\n")
   vim.cmd("bdelete")
   vim.cmd("helptags " .. os.getenv("TAGS"))
+
+  dap.adapters["gpu-agent"].command = gpu.command
 
   -- What the picker does when the user takes the process.
   vim.ui.input = function(_, answer)
