@@ -284,7 +284,8 @@ static void print_group(struct ctl *c, const struct rpc_host_stacks_result *befo
 		print_end(o, g);
 }
 
-void host_show_stacks(struct ctl *c, const struct rpc_host_stacks_result *r, const struct rpc_host_stacks_result *before)
+void host_show_stacks(struct ctl *c, const struct rpc_host_stacks_result *r,
+		      const struct rpc_host_stacks_result *before)
 {
 	print_head(c, r);
 	for (size_t i = 0; i < r->n_groups; i++)
@@ -332,7 +333,8 @@ static const char *moved(struct ctl *c, const struct rpc_thread_change *change, 
 	return change->has_ran && change->ran ? rpc_arena_printf(&c->arena, "has run; %s", state) : state;
 }
 
-static void add_row(struct ctl *c, struct table *t, const struct rpc_thread_group *g, const struct rpc_thread_change *change)
+static void add_row(struct ctl *c, struct table *t, const struct rpc_thread_group *g,
+		    const struct rpc_thread_change *change)
 {
 	bool is_stuck = change && change->change == RPC_CHANGE_SAME && change->has_ran && !change->ran;
 

@@ -10,7 +10,8 @@ struct rpc_gpu_snapshot_result;
 struct rpc_host_stacks_result;
 
 /** Append whose threads they are, and all stacks.  @param before  An earlier look, or NULL. */
-void host_show_stacks(struct ctl *c, const struct rpc_host_stacks_result *r, const struct rpc_host_stacks_result *before);
+void host_show_stacks(struct ctl *c, const struct rpc_host_stacks_result *r,
+		      const struct rpc_host_stacks_result *before);
 /**
  * Append a line about the threads of a snapshot and a row for each group of them, or whole stacks with -v.
  * @param cmp  What has become of them, or NULL.

@@ -118,7 +118,8 @@ static bool is_in_collective(const struct entry *e)
 /* Where a main thread is, for a sentence. */
 static const char *where(struct rpc_arena *a, const struct entry *e)
 {
-	const char *python = host_python(a, &e->threads.group), *native = python && !*python ? host_native(a, &e->threads.group) : python;
+	const char *python = host_python(a, &e->threads.group);
+	const char *native = python && !*python ? host_native(a, &e->threads.group) : python;
 
 	return native && !*native ? host_state(a, &e->threads.group) : native;
 }
@@ -132,7 +133,8 @@ static void call_odd(struct rpc_arena *a, struct rpc_rank *r, const char *text)
  * Main threads of ranks are where those of more than half are; or else the others wait in a collective operation for
  * those that are not in one.  `typical` gets what the others do.
  */
-static bool find_typical(const struct entry *list, size_t n, size_t n_ranks, const struct entry **ret, bool *ret_collective)
+static bool find_typical(const struct entry *list, size_t n, size_t n_ranks, const struct entry **ret,
+			 bool *ret_collective)
 {
 	size_t in_collective = 0, elsewhere = 0;
 

@@ -280,7 +280,8 @@ static void print_as_character(const struct values_scalar *s, const void *bytes,
 }
 
 /* Show each two bytes as a number; what has an odd size is no such numbers. */
-static void print_pairs(const struct values_scalar *s, enum values_encoding encoding, const uint8_t *bytes, struct out *o)
+static void print_pairs(const struct values_scalar *s, enum values_encoding encoding, const uint8_t *bytes,
+			struct out *o)
 {
 	if (s->size % 2) {
 		print_natural(s, bytes, o);

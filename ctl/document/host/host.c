@@ -261,7 +261,9 @@ static const char **keys_of(struct rpc_arena *a, const struct rpc_host_stacks_re
 
 static struct rpc_thread_change change_of(const struct rpc_thread_group *was, const struct rpc_thread_group *is)
 {
-	struct rpc_thread_change c = { .change = !was ? RPC_CHANGE_ADDED : !is ? RPC_CHANGE_REMOVED : RPC_CHANGE_CHANGED,
+	struct rpc_thread_change c = { .change = !was ? RPC_CHANGE_ADDED :
+						 !is  ? RPC_CHANGE_REMOVED :
+							RPC_CHANGE_CHANGED,
 				       .threads_before = was ? was->threads : 0,
 				       .threads_after = is ? is->threads : 0,
 				       .group = is ? *is : *was };

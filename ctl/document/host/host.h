@@ -15,7 +15,10 @@
 
 #include "rpc_gen.h"
 
-/** Ask for the threads of the process of a snapshot, and which of its queues they wait for.  @return 0, -ENOMEM, -EFBIG. */
+/**
+ * Ask for the threads of the process of a snapshot, and which of its queues they wait for.
+ * @return 0, -ENOMEM, -EFBIG.
+ */
 int host_ask(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, struct rpc_host_stacks_params *ret);
 /** Put threads into a snapshot; what they lack it lacks then.  @return 0, -ENOMEM, -EFBIG (arena). */
 int host_add(struct rpc_arena *a, struct rpc_gpu_snapshot_result *s, const struct rpc_host_stacks_result *host);

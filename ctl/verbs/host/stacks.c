@@ -18,7 +18,7 @@ static bool tree, queues;
 
 static const struct argv_option options[] = {
 	{ "tree", 0, ARGV_FLAG, &tree, NULL, "also the processes that it has started, and theirs" },
-	{ "queues", 0, ARGV_FLAG, &queues, NULL, "attach for a moment, to name queues that threads wait for (AMD)" },
+	{ "queues", 0, ARGV_FLAG, &queues, NULL, "attach for a moment, to name queues that threads wait for (AMD)", "contexts" },
 	{ "again", 0, ARGV_STRING, &again, "MS", "look twice, so long apart, and say which threads have run meanwhile" },
 	{ 0 },
 };

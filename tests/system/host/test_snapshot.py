@@ -4,7 +4,6 @@
 threads between two snapshots, and which of two ranks is odd by its line of Python."""
 import json
 import os
-import pathlib
 import sys
 import time
 from unittest import SkipTest
