@@ -15,9 +15,12 @@ cudbgshim_src := $(addprefix libcudbgshim/src/,names.c loader.c table.c event.c 
 # The debuggee's side and the sequences.
 cudbgshim_src += $(addprefix libcudbgshim/src/,dynsym.c maps.c \
 	flags.c label.c session.c attach.c detach.c rescue.c tracer_direct.c)
-# Calls in the debuggee know one processor; elsewhere they are refused by name.
-cudbgshim_src += $(if $(filter x86_64,$(processor)), \
-	$(addprefix libcudbgshim/src/,inferior.c inferior_stops.c inferior_frame.c inferior_threads.c), \
-	libcudbgshim/src/inferior_other.c)
+# Calls in the debuggee know some processors; on others they are refused by name.
+ifneq ($(filter x86_64 aarch64,$(processor)),)
+cudbgshim_src += $(addprefix libcudbgshim/src/,$(addprefix inferior/,inferior.c stops.c threads.c restorer.c \
+	$(processor).c) tracer_$(processor).c)
+else
+cudbgshim_src += libcudbgshim/src/inferior/other.c libcudbgshim/src/tracer_other.c
+endif
 # For foo_ldlibs of whatever uses cudbgshim_create().
 cudbgshim_ldlibs := -ldl -lpthread

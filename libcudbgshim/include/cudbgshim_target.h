@@ -58,13 +58,15 @@ enum cudbgshim_go {
 	CUDBGSHIM_GO_FREE,	 /**< It is traced no more. */
 };
 
-/** What can be read of a stopped thread; the first three can be set. */
+/** What can be read of a stopped thread; the first three and the last one can be set. */
 enum cudbgshim_part {
 	CUDBGSHIM_PART_REGISTERS, /**< struct user_regs_struct. */
-	CUDBGSHIM_PART_VECTORS,	  /**< XSAVE area (NT_X86_XSTATE). */
+	CUDBGSHIM_PART_VECTORS,	  /**< XSAVE area (NT_X86_XSTATE); on aarch64 NT_ARM_SVE. */
 	CUDBGSHIM_PART_MASK,	  /**< Signal mask, 8 bytes. */
 	CUDBGSHIM_PART_SIGNAL,	  /**< siginfo_t of the signal that it stopped for. */
 	CUDBGSHIM_PART_RSEQ,	  /**< struct ptrace_rseq_configuration, 24 bytes. */
+	CUDBGSHIM_PART_THREAD_POINTER, /**< 8 bytes; on x86-64 it is among the registers. */
+	CUDBGSHIM_PART_CALL,	  /**< Only set, on aarch64: the call that it is about to make, an int; -1: none. */
 };
 
 /**

@@ -13,15 +13,10 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "cudbgshim_target.h"
+#include "tracer.h"
 
 /* From linux/ptrace.h, which does not go together with sys/ptrace.h. */
 #define GET_RSEQ_CONFIGURATION ((enum __ptrace_request)0x420f)
-#ifdef __x86_64__
-#define NT_VECTORS 0x202 /* NT_X86_XSTATE: with everything that the processor has. */
-#else
-#define NT_VECTORS NT_FPREGSET
-#endif
 
 static int result(long r)
 {
@@ -99,14 +94,21 @@ static int go(void *ctx, int tid, enum cudbgshim_go how, int sig)
 	return result(ptrace(requests[how], tid, NULL, (void *)(intptr_t)sig));
 }
 
-static int registers(enum __ptrace_request request, int tid, uintptr_t set, void *buf, size_t *size)
+int tracer_get(int tid, int kind, void *buf, size_t *size)
 {
 	struct iovec v = { buf, *size };
 
-	if (ptrace(request, tid, (void *)set, &v) < 0)
+	if (ptrace(PTRACE_GETREGSET, tid, (void *)(uintptr_t)kind, &v) < 0)
 		return -errno;
 	*size = v.iov_len;
 	return 0;
+}
+
+int tracer_set(int tid, int kind, const void *buf, size_t size)
+{
+	struct iovec v = { (void *)(uintptr_t)buf, size };
+
+	return result(ptrace(PTRACE_SETREGSET, tid, (void *)(uintptr_t)kind, &v));
 }
 
 static int get(void *ctx, int tid, enum cudbgshim_part part, void *buf, size_t *size)
@@ -116,9 +118,9 @@ static int get(void *ctx, int tid, enum cudbgshim_part part, void *buf, size_t *
 	(void)ctx;
 	switch (part) {
 	case CUDBGSHIM_PART_REGISTERS:
-		return registers(PTRACE_GETREGSET, tid, NT_PRSTATUS, buf, size);
+		return tracer_get(tid, NT_PRSTATUS, buf, size);
 	case CUDBGSHIM_PART_VECTORS:
-		return registers(PTRACE_GETREGSET, tid, NT_VECTORS, buf, size);
+		return tracer_get_vectors(tid, buf, size);
 	case CUDBGSHIM_PART_MASK:
 		return result(ptrace(PTRACE_GETSIGMASK, tid, (void *)*size, buf));
 	case CUDBGSHIM_PART_SIGNAL:
@@ -126,22 +128,26 @@ static int get(void *ctx, int tid, enum cudbgshim_part part, void *buf, size_t *
 	case CUDBGSHIM_PART_RSEQ:
 		r = ptrace(GET_RSEQ_CONFIGURATION, tid, (void *)*size, buf);
 		return r < 0 ? -errno : (size_t)r < *size ? -ENODATA : 0;
+	case CUDBGSHIM_PART_THREAD_POINTER:
+		return tracer_get_thread_pointer(tid, buf, size);
+	case CUDBGSHIM_PART_CALL:
+		break;
 	}
 	return -EINVAL;
 }
 
 static int set(void *ctx, int tid, enum cudbgshim_part part, const void *buf, size_t size)
 {
-	void *from = (void *)(uintptr_t)buf;
-
 	(void)ctx;
 	switch (part) {
 	case CUDBGSHIM_PART_REGISTERS:
-		return registers(PTRACE_SETREGSET, tid, NT_PRSTATUS, from, &size);
+		return tracer_set(tid, NT_PRSTATUS, buf, size);
 	case CUDBGSHIM_PART_VECTORS:
-		return registers(PTRACE_SETREGSET, tid, NT_VECTORS, from, &size);
+		return tracer_set_vectors(tid, buf, size);
+	case CUDBGSHIM_PART_CALL:
+		return tracer_set_call(tid, buf, size);
 	case CUDBGSHIM_PART_MASK:
-		return result(ptrace(PTRACE_SETSIGMASK, tid, (void *)size, from));
+		return result(ptrace(PTRACE_SETSIGMASK, tid, (void *)size, (void *)(uintptr_t)buf));
 	default:
 		return -EINVAL;
 	}

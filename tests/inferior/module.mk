@@ -1,10 +1,10 @@
 # Calls in another process, with real processes: inferior_victim is disturbed, test_inferior looks.
 # Never with sanitizers: the program itself is the instrument; its assembly pushes where a red zone
-# could be.  Both know one processor, as the calls do.
-ifeq ($(processor),x86_64)
+# could be.  Both know some processors, as the calls do.
+ifneq ($(filter x86_64 aarch64,$(processor)),)
 plain_programs += tests/inferior_victim
-tests/inferior_victim_src := tests/inferior/victim.c
-tests/inferior_victim_cflags := -mno-red-zone
+tests/inferior_victim_src := tests/inferior/victim.c tests/inferior/victim_$(processor).c
+tests/inferior_victim_cflags := $(if $(filter x86_64,$(processor)),-mno-red-zone)
 tests/inferior_victim_ldflags := -lpthread
 
 tests += test_inferior

@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "cudbgshim_target.h"
+#include "libcudbgshim/src/inferior/inferior.h"
 #include "testlib.h"
 #include "tests/inferior/victim.h"
 
@@ -161,6 +161,7 @@ static void check_health(struct scene *s)
 static void check_unseen(struct scene *s)
 {
 	TEST_EQ(s->v->interrupted, 0);
+	TEST_EQ(s->v->unclean, 0);
 	check_health(s);
 }
 
@@ -490,16 +491,16 @@ static void endings_are_noticed(void)
 /* Where the only thread of the victim executes; its parent may look. */
 static uint64_t program_counter(const struct scene *s)
 {
-	struct user_regs_struct regs = { 0 };
+	struct inferior_registers regs = { .is_32bit = false };
 	int status;
 
 	if (ptrace(PTRACE_SEIZE, s->pid, NULL, NULL) < 0)
 		return 0;
 	ptrace(PTRACE_INTERRUPT, s->pid, NULL, NULL);
 	if (waitpid(s->pid, &status, __WALL) == s->pid && WIFSTOPPED(status))
-		ptrace(PTRACE_GETREGS, s->pid, NULL, &regs);
+		inferior_get_registers(&cudbgshim_tracer_direct, s->pid, &regs);
 	ptrace(PTRACE_DETACH, s->pid, NULL, NULL);
-	return regs.rip;
+	return inferior_pc(&regs);
 }
 
 static bool is_in_libc(const struct scene *s)

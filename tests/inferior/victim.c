@@ -30,6 +30,7 @@
 #include <unistd.h>
 
 #include "tests/inferior/victim.h"
+#include "tests/inferior/victim_machine.h"
 
 static struct victim *v;
 
@@ -78,25 +79,15 @@ static void *helper_thread(void *arg)
 	return arg;
 }
 
-static void trash_vectors(void)
-{
-	if (__builtin_cpu_supports("avx"))
-		__asm__ volatile("vpcmpeqd %%xmm0, %%xmm0, %%xmm0\n vmovaps %%ymm0, %%ymm1\n"
-				 "vmovaps %%ymm0, %%ymm7\n vmovaps %%ymm0, %%ymm8\n vmovaps %%ymm0, %%ymm15\n"
-				 ::: "xmm0", "xmm1", "xmm7", "xmm8", "xmm15");
-	__asm__ volatile("fninit\n fldpi\n fldpi\n" ::: "st", "st(1)");
-}
-
 static void work(uint64_t argument)
 {
 	pthread_t t;
-	volatile long double x = 3.0L; /* needs a clean x87 stack */
 
 	__sync_fetch_and_add(&v->entered, 1);
 	v->argument = argument;
-	x = x * x + 1.0L;
-	if (x != 10.0L)
-		wrong("x87 was not clean");
+	/* A caller that dies before it has cleaned it leaves it as the thread had it. */
+	if (!has_clean_state())
+		__sync_fetch_and_add(&v->unclean, 1);
 	if (pthread_create(&t, NULL, helper_thread, NULL) == 0)
 		pthread_join(t, NULL);
 	else
@@ -158,58 +149,16 @@ static void execute(uint64_t argument)
 
 /* ------------------------------------------------------------------ kinds of threads --------- */
 
-/* Known values in all vector registers and many others, held for a while. */
-static uint64_t check_vectors(void)
-{
-	uint64_t bad;
-
-	__asm__ volatile("mov $0x1122334455667788, %%rbx\n"
-			 "vmovq %%rbx, %%xmm0\n vpbroadcastq %%xmm0, %%ymm0\n"
-			 "vmovdqa %%ymm0, %%ymm3\n vmovdqa %%ymm0, %%ymm9\n vmovdqa %%ymm0, %%ymm15\n"
-			 "mov %%rbx, %%r12\n mov %%rbx, %%r15\n mov %%rbx, %%r8\n std\n"
-			 "mov $20000, %%ecx\n"
-			 "1: dec %%ecx\n jnz 1b\n"
-			 "pushfq\n pop %%rdx\n cld\n and $0x400, %%edx\n xor $0x400, %%edx\n"
-			 "mov %%rdx, %0\n"
-			 "vpxor %%ymm0, %%ymm3, %%ymm3\n vpxor %%ymm0, %%ymm9, %%ymm9\n"
-			 "vpxor %%ymm0, %%ymm15, %%ymm15\n vpor %%ymm3, %%ymm9, %%ymm9\n"
-			 "vpor %%ymm9, %%ymm15, %%ymm15\n vextracti128 $1, %%ymm15, %%xmm3\n"
-			 "vpor %%xmm3, %%xmm15, %%xmm3\n vmovq %%xmm3, %%rdx\n or %%rdx, %0\n"
-			 "vmovq %%xmm0, %%rdx\n xor %%rbx, %%rdx\n or %%rdx, %0\n"
-			 "xor %%rbx, %%r12\n or %%r12, %0\n xor %%rbx, %%r15\n or %%r15, %0\n"
-			 "xor %%rbx, %%r8\n or %%r8, %0\n"
-			 : "=&r"(bad)
-			 :
-			 : "rbx", "rcx", "rdx", "r8", "r12", "r15", "xmm0", "xmm3", "xmm9", "xmm15", "cc",
-			   "memory");
-	return bad;
-}
-
 static void kind_vectors(void)
 {
-	if (!__builtin_cpu_supports("avx2"))
-		return pause_us(1000);
-	if (check_vectors())
+	if (check_registers())
 		wrong("a register changed");
-}
-
-/* 128 bytes below the stack pointer belong to a leaf function. */
-__attribute__((naked)) static uint64_t check_red_zone(void)
-{
-	__asm__("mov $16, %ecx\n"
-		"1: mov %rcx, %rdx\n neg %rdx\n mov %rcx, (%rsp,%rdx,8)\n dec %ecx\n jnz 1b\n"
-		"mov $20000, %ecx\n"
-		"2: dec %ecx\n jnz 2b\n"
-		"xor %eax, %eax\n mov $16, %ecx\n"
-		"3: mov %rcx, %rdx\n neg %rdx\n mov (%rsp,%rdx,8), %rdx\n xor %rcx, %rdx\n or %rdx, %rax\n"
-		"dec %ecx\n jnz 3b\n"
-		"ret\n");
 }
 
 static void kind_redzone(void)
 {
-	if (check_red_zone())
-		wrong("the red zone changed");
+	if (check_stack())
+		wrong("the stack changed");
 }
 
 static void kind_sleep(void)

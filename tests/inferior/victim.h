@@ -24,6 +24,7 @@ struct victim {
 	volatile uint64_t entered, completed;  /* calls of the functions below */
 	volatile uint64_t argument;
 	volatile uint64_t interrupted; /* sleep, poll, epoll_wait: EINTR, which a killed caller may cause */
+	volatile uint64_t unclean; /* calls that found another state of floating point than functions begin with */
 	volatile uint64_t signals;
 	volatile uint32_t released;    /* by the test: the function that is held returns */
 	pthread_spinlock_t spin; /* held from the start, for the kind of that name; whoever looks lets it go */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <sys/syscall.h>
 
-#include "libcudbgshim/src/inferior.h"
+#include "libcudbgshim/src/inferior/x86_64.h"
 #include "testlib.h"
 
 static const char maps[] =
@@ -89,6 +89,8 @@ static void shadow_stacks_are_seen(void)
 	TEST_EQ(t.has_shadow_stack, false);
 }
 
+static const struct inferior_thread unseen = { .nr = -1 };
+
 static void places_are_judged(void)
 {
 	static const struct { uint64_t cs, rip, rsp, fs_base; int64_t orig; const char *want; } rows[] = {
@@ -109,11 +111,14 @@ static void places_are_judged(void)
 	struct cudbgshim_inferior_options o = options(&word);
 
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
-		struct user_regs_struct r = { .cs = rows[i].cs, .rip = rows[i].rip, .rsp = rows[i].rsp,
-					      .fs_base = rows[i].fs_base,
-					      .orig_rax = (unsigned long long)rows[i].orig };
+		const struct inferior_registers r = {
+			.user = { .cs = rows[i].cs, .rip = rows[i].rip, .rsp = rows[i].rsp, .fs_base = rows[i].fs_base,
+				  .orig_rax = (unsigned long long)rows[i].orig },
+			.thread_pointer = rows[i].fs_base,
+			.is_32bit = rows[i].cs != 0x33,
+		};
 		uint64_t low;
-		const char *why = inferior_check_place(&r, maps, sizeof(maps) - 1, &o, &low);
+		const char *why = inferior_check_place(&r, &unseen, maps, sizeof(maps) - 1, &o, &low);
 
 		TEST_ROW_STR(i, why ? why : "", rows[i].want ? rows[i].want : "");
 	}
@@ -148,11 +153,11 @@ static void only_harmless_interruptions_are_forgiven(void)
 	};
 
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
-		struct user_regs_struct r = { .orig_rax = (unsigned long long)rows[i].orig,
-					      .rax = (unsigned long long)rows[i].rax };
+		struct inferior_registers r = { .user.orig_rax = (unsigned long long)rows[i].orig,
+						.user.rax = (unsigned long long)rows[i].rax };
 
-		inferior_forgive_interruption(&r);
-		TEST_ROW_EQ(i, r.rax, rows[i].want);
+		TEST_ROW_EQ(i, inferior_forgive_interruption(&r, &unseen), rows[i].want != rows[i].rax);
+		TEST_ROW_EQ(i, r.user.rax, rows[i].want);
 	}
 }
 
@@ -162,19 +167,19 @@ static void frames_fit_or_are_refused(void)
 	static struct inferior_frame f;
 	uint64_t features = 3, word;
 
-	s.regs.rsp = 0x7f0000bf0018;
+	s.regs.user.rsp = 0x7f0000bf0018;
 	s.xstate_size = 576;
 	s.mask = 0x55;
 	memcpy(s.xstate + 464, &features, 8);
 	TEST_EQ_FATAL(inferior_frame_build(&s, 0x1234, 0xc00c1e, 0x7f0000401000, &f), 0);
 	TEST_EQ(f.addr % 16, 8);
-	TEST_EQ(f.addr + f.size <= s.regs.rsp - 128, true);
+	TEST_EQ(f.addr + f.size <= s.regs.user.rsp - 128, true);
 	memcpy(&word, f.bytes, 8);
 	TEST_EQ(word, 0x1234);
 	memcpy(&word, f.bytes + (f.cookie_addr - f.addr), 8);
 	TEST_EQ(word, 0xc00c1e);
-	TEST_EQ(inferior_frame_build(&s, 0x1234, 1, s.regs.rsp - 700, &f), -ENOSPC);
-	TEST_EQ(inferior_frame_build(&s, 0x1234, 1, s.regs.rsp + 8, &f), -ENOSPC);
+	TEST_EQ(inferior_frame_build(&s, 0x1234, 1, s.regs.user.rsp - 700, &f), -ENOSPC);
+	TEST_EQ(inferior_frame_build(&s, 0x1234, 1, s.regs.user.rsp + 8, &f), -ENOSPC);
 	s.xstate_size = 500;
 	TEST_EQ(inferior_frame_build(&s, 0x1234, 1, 0x7f0000401000, &f), -EBADMSG);
 	s.xstate_size = 576;

@@ -5,51 +5,34 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "inferior.h"
+#include "libcudbgshim/src/inferior/inferior.h"
 
 #define STOP_MS 500u
 
-int inferior_get_registers(const struct cudbgshim_tracer *t, pid_t tid, struct user_regs_struct *ret)
-{
-	size_t size = sizeof(*ret);
-
-	return t->get(t->ctx, tid, CUDBGSHIM_PART_REGISTERS, ret, &size);
-}
-
-int inferior_set_registers(const struct cudbgshim_tracer *t, pid_t tid,
-			   const struct user_regs_struct *regs)
-{
-	return t->set(t->ctx, tid, CUDBGSHIM_PART_REGISTERS, regs, sizeof(*regs));
-}
-
 /* Let a system call go on that only our looking interrupted. */
-static void forgive(const struct cudbgshim_tracer *t, pid_t tid)
+static void forgive(const struct cudbgshim_tracer *t, const struct inferior_thread *seen)
 {
-	struct user_regs_struct regs = { 0 }, before;
+	struct inferior_registers regs = { .is_32bit = false };
 
-	if (inferior_get_registers(t, tid, &regs) < 0)
-		return;
-	before = regs;
-	inferior_forgive_interruption(&regs);
-	if (regs.rax != before.rax)
-		inferior_set_registers(t, tid, &regs);
+	if (inferior_get_registers(t, seen->tid, &regs) == 0 && inferior_forgive_interruption(&regs, seen))
+		inferior_set_registers(t, seen->tid, &regs);
 }
 
 /* As inferior_let_go(), for a stop that was looked at. */
-static bool let_go_from(const struct cudbgshim_tracer *t, pid_t tid, struct cudbgshim_stop s)
+static bool let_go_from(const struct cudbgshim_tracer *t, const struct inferior_thread *seen, struct cudbgshim_stop s)
 {
 	if (s.kind == CUDBGSHIM_STOP_NONE)
 		return false;
 	if (s.kind == CUDBGSHIM_STOP_ASKED || s.kind == CUDBGSHIM_STOP_GROUP)
-		forgive(t, tid);
+		forgive(t, seen);
 	if (s.kind != CUDBGSHIM_STOP_GONE)
-		t->go(t->ctx, tid, CUDBGSHIM_GO_FREE, s.kind == CUDBGSHIM_STOP_SIGNAL ? s.sig : 0);
+		t->go(t->ctx, seen->tid, CUDBGSHIM_GO_FREE, s.kind == CUDBGSHIM_STOP_SIGNAL ? s.sig : 0);
 	return true;
 }
 
-bool inferior_let_go(const struct cudbgshim_tracer *t, pid_t tid)
+bool inferior_let_go(const struct cudbgshim_tracer *t, const struct inferior_thread *seen)
 {
-	return let_go_from(t, tid, t->look(t->ctx, tid));
+	return let_go_from(t, seen, t->look(t->ctx, seen->tid));
 }
 
 int cudbgshim_inferior_is_running(const struct cudbgshim_inferior_record *record,
@@ -57,7 +40,9 @@ int cudbgshim_inferior_is_running(const struct cudbgshim_inferior_record *record
 			      const struct cudbgshim_tracer *t)
 {
 	uint64_t patience = clock_deadline_ms(STOP_MS), cookie = 0;
-	struct user_regs_struct regs = { .rsp = UINT64_MAX };
+	const struct inferior_thread seen = { .tid = record->tid, .nr = -1 };
+	struct inferior_registers regs;
+	bool is_above = true;
 	struct cudbgshim_stop s = { CUDBGSHIM_STOP_NONE, 0 };
 	int rc;
 
@@ -81,7 +66,7 @@ int cudbgshim_inferior_is_running(const struct cudbgshim_inferior_record *record
 		return -EIO;
 	/* A program that was executed meanwhile has nothing of the call. */
 	if (s.kind != CUDBGSHIM_STOP_GONE && s.kind != CUDBGSHIM_STOP_EXEC)
-		inferior_get_registers(t, record->tid, &regs);
-	let_go_from(t, record->tid, s);
-	return regs.rsp <= record->frame + 8;
+		is_above = inferior_get_registers(t, record->tid, &regs) < 0 || inferior_sp(&regs) > record->frame + 8;
+	let_go_from(t, &seen, s);
+	return !is_above;
 }

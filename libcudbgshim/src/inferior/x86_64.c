@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Builds the signal frame that restores a thread.  Its layout is the kernel's:
+ * Registers, system calls and signal frames of x86-64.  The frame's layout is the kernel's:
  * arch/x86/kernel/signal_64.c and fpu/signal.c, struct rt_sigframe, struct _fpx_sw_bytes.
  */
 #include <errno.h>
@@ -8,9 +8,11 @@
 #include <sys/syscall.h>
 
 #include "base/cleanup.h"
-#include "inferior.h"
+#include "libcudbgshim/src/inferior/x86_64.h"
 
 #define RED_ZONE 128u
+#define SEGMENT_64 0x33
+#define EFLAGS_DF_TF_RF 0x10500ull
 
 /*
  * The kernel's own numbers for "restart me" (include/linux/errno.h); no header of user space has
@@ -86,29 +88,110 @@ struct user_regs_struct inferior_restarted(const struct user_regs_struct *regs)
 	return r;
 }
 
-void inferior_forgive_interruption(struct user_regs_struct *regs)
+int inferior_get_registers(const struct cudbgshim_tracer *t, pid_t tid, struct inferior_registers *ret)
 {
-	/*
-	 * The calls of signal(7), "Interruption of system calls and library functions by stop
-	 * signals"; with EINTR none of these has done anything yet.
-	 */
-	static const long calls[] = { SYS_epoll_wait, SYS_epoll_pwait, 441 /* epoll_pwait2 */,
-				      SYS_semop, SYS_semtimedop, SYS_rt_sigtimedwait,
-				      SYS_io_getevents, 333 /* io_pgetevents */,
-				      426 /* io_uring_enter */, SYS_recvfrom, SYS_recvmsg,
-				      SYS_accept, SYS_accept4, SYS_read };
+	size_t size = sizeof(ret->user);
+	int r = t->get(t->ctx, tid, CUDBGSHIM_PART_REGISTERS, &ret->user, &size);
 
-	if ((long long)regs->rax != -EINTR)
-		return;
-	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
-		if ((long)regs->orig_rax == calls[i])
-			regs->rax = (unsigned long long)-ERESTARTNOHAND;
+	ret->thread_pointer = ret->user.fs_base;
+	ret->is_32bit = ret->user.cs != SEGMENT_64;
+	return r;
 }
 
-void inferior_restart_from_beginning(struct user_regs_struct *regs)
+int inferior_set_registers(const struct cudbgshim_tracer *t, pid_t tid, const struct inferior_registers *regs)
 {
-	if ((long long)regs->orig_rax >= 0 && (long long)regs->rax == -ERESTART_RESTARTBLOCK)
-		regs->rax = (unsigned long long)-ERESTARTNOHAND;
+	return t->set(t->ctx, tid, CUDBGSHIM_PART_REGISTERS, &regs->user, sizeof(regs->user));
+}
+
+uint64_t inferior_pc(const struct inferior_registers *regs)
+{
+	return regs->user.rip;
+}
+
+uint64_t inferior_sp(const struct inferior_registers *regs)
+{
+	return regs->user.rsp;
+}
+
+long inferior_newer_call(long nr)
+{
+	return nr == SYS_epoll_wait ? SYS_epoll_pwait : nr;
+}
+
+bool inferior_has_own_limit(const struct inferior_thread *t)
+{
+	return t->nr == SYS_poll && (int32_t)t->args[2] > 0;
+}
+
+bool inferior_is_in_call(const struct inferior_registers *regs, const struct inferior_thread *seen)
+{
+	return (long long)regs->user.orig_rax >= 0;
+}
+
+bool inferior_forgive_interruption(struct inferior_registers *regs, const struct inferior_thread *seen)
+{
+	if ((long long)regs->user.rax != -EINTR || !inferior_is_interrupted_by_a_look((long)regs->user.orig_rax))
+		return false;
+	regs->user.rax = (unsigned long long)-ERESTARTNOHAND;
+	return true;
+}
+
+/* The kernel decides about restarting when the thread leaves the stop in which it gets its registers. */
+void inferior_resume_waiting(struct inferior_registers *regs, const struct inferior_thread *seen, bool forgotten)
+{
+	struct user_regs_struct *r = &regs->user;
+
+	if (forgotten && (long long)r->orig_rax >= 0 && (long long)r->rax == -ERESTART_RESTARTBLOCK)
+		r->rax = (unsigned long long)-ERESTARTNOHAND;
+}
+
+void inferior_enter(struct inferior_registers *regs, uint64_t function, uint64_t argument,
+		    const struct inferior_frame *frame, uint64_t restorer)
+{
+	/* The return address is the frame's first word. */
+	regs->user.rip = function;
+	regs->user.rdi = argument;
+	regs->user.rsp = frame->addr;
+	regs->user.rax = 0;
+	regs->user.orig_rax = ~0ull;
+	regs->user.eflags &= ~EFLAGS_DF_TF_RF;
+}
+
+void inferior_leave(struct inferior_registers *regs, const struct inferior_frame *frame, uint64_t restorer)
+{
+	regs->user.rip = restorer;
+	regs->user.rsp = frame->addr + 8;
+	regs->user.orig_rax = ~0ull;
+}
+
+int inferior_skip_call(const struct cudbgshim_tracer *t, pid_t tid)
+{
+	return 0; /* The registers that inferior_leave() made have no call. */
+}
+
+long inferior_call_at_stop(const struct inferior_registers *regs)
+{
+	return (long)regs->user.orig_rax;
+}
+
+bool inferior_is_returning(const struct inferior_registers *regs, const struct inferior_frame *frame)
+{
+	return (long)regs->user.orig_rax == SYS_rt_sigreturn && (long long)regs->user.rax == -ENOSYS &&
+	       regs->user.rsp == frame->addr + 8;
+}
+
+/* No pending x87 state, and the control words after a reset. */
+void inferior_clean_vectors(uint8_t *xstate, size_t size)
+{
+	uint16_t control = 0x37f;
+	uint32_t mxcsr = 0x1f80;
+
+	if (size < XSTATE_MIN)
+		return;
+	memset(xstate, 0, 416);
+	memcpy(xstate, &control, sizeof(control));
+	memcpy(xstate + 24, &mxcsr, sizeof(mxcsr));
+	xstate[512] |= 3; /* x87 and SSE state are present. */
 }
 
 static void cpuid(uint32_t leaf, uint32_t sub, uint32_t out[4])
@@ -181,7 +264,7 @@ static struct sigframe_context context_of(const struct user_regs_struct *r, uint
 int inferior_frame_build(const struct inferior_saved *saved, uint64_t restorer, uint64_t cookie,
 			 uint64_t low, struct inferior_frame *ret_frame)
 {
-	struct user_regs_struct regs = inferior_restarted(&saved->regs);
+	struct user_regs_struct regs = inferior_restarted(&saved->regs.user);
 	struct sigframe f = { .return_to = restorer };
 	uint64_t features, fpstate, addr;
 	size_t size;
@@ -189,9 +272,9 @@ int inferior_frame_build(const struct inferior_saved *saved, uint64_t restorer, 
 
 	if (rc < 0)
 		return rc;
-	if (saved->regs.rsp < low || saved->regs.rsp - low < RED_ZONE + size + sizeof(f) + 128)
+	if (saved->regs.user.rsp < low || saved->regs.user.rsp - low < RED_ZONE + size + sizeof(f) + 128)
 		return -ENOSPC;
-	fpstate = (saved->regs.rsp - RED_ZONE - size - 4) & ~UINT64_C(63);
+	fpstate = (saved->regs.user.rsp - RED_ZONE - size - 4) & ~UINT64_C(63);
 	/* A function is entered with the stack pointer 8 below a multiple of 16. */
 	addr = ((fpstate - sizeof(f)) & ~UINT64_C(15)) - 8;
 	f.uc.flags = UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS;
@@ -209,81 +292,8 @@ int inferior_frame_build(const struct inferior_saved *saved, uint64_t restorer, 
 	return 0;
 }
 
-/* The code: mov $15, %rax; syscall (glibc), mov $15, %eax; syscall (musl and others). */
-static const uint8_t restorers[][9] = {
-	{ 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 },
-	{ 0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05 },
-};
-static const size_t restorer_sizes[] = { 9, 7 };
-
-static const uint8_t *search_restorer(const uint8_t *bytes, size_t size)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(restorers); i++) {
-		const uint8_t *hit = memmem(bytes, size, restorers[i], restorer_sizes[i]);
-
-		if (hit)
-			return hit;
-	}
-	return NULL;
-}
-
-#define PIECE 65536u
-#define TEXT_MAX (UINT64_C(64) << 20)
-
-/* Search a mapping; pieces overlap, so that no match is cut. */
-static int search_mapping(const struct cudbgshim_memory *memory, const struct cudbgshim_map *map,
-			  uint8_t *piece, uint64_t *ret_addr)
-{
-	for (uint64_t at = map->start; at < map->end && at - map->start < TEXT_MAX;
-	     at += PIECE - 16) {
-		size_t size = map->end - at < PIECE ? (size_t)(map->end - at) : PIECE;
-		const uint8_t *hit;
-		int rc = memory->read(memory->ctx, at, piece, size);
-
-		if (rc < 0)
-			return rc == -EFAULT ? -ENOENT : rc;
-		hit = search_restorer(piece, size);
-		if (hit) {
-			*ret_addr = at + (uint64_t)(hit - piece);
-			return 0;
-		}
-	}
-	return -ENOENT;
-}
-
-static bool is_libc(const struct cudbgshim_map *map)
-{
-	static const char *const stems[] = { "/libc.so", "/libc-", "/ld-musl", "/libpthread" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(stems); i++)
-		if (memmem(map->name, map->name_size, stems[i], strlen(stems[i])))
-			return true;
-	return false;
-}
-
-int inferior_find_restorer(const struct cudbgshim_memory *memory, const char *maps, size_t size,
-			   uint64_t *ret_addr)
-{
-	auto_free uint8_t *piece = malloc(PIECE);
-
-	if (!piece)
-		return -ENOMEM;
-	/* The C library comes first, then (for a static program) everything else. */
-	for (int pass = 0; pass < 2; pass++) {
-		struct cudbgshim_maps at = { maps, size, 0 };
-		struct cudbgshim_map map;
-
-		while (cudbgshim_maps_next(&at, &map)) {
-			int rc;
-
-			if (!(map.flags & CUDBGSHIM_MAP_EXEC) ||
-			    !(map.flags & CUDBGSHIM_MAP_READ) || !map.inode ||
-			    is_libc(&map) != (pass == 0))
-				continue;
-			rc = search_mapping(memory, &map, piece, ret_addr);
-			if (rc != -ENOENT)
-				return rc;
-		}
-	}
-	return -ENOENT;
-}
+/* mov $15, %rax; syscall (glibc), mov $15, %eax; syscall (musl and others). */
+static const uint8_t glibc[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+static const uint8_t musl[] = { 0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+const struct inferior_code inferior_restorers[] = { { glibc, sizeof(glibc) }, { musl, sizeof(musl) } };
+const size_t inferior_n_restorers = ARRAY_SIZE(inferior_restorers);

@@ -17,7 +17,7 @@ int cudbgshim_inferior_create(const struct cudbgshim_inferior_options *options,
 	if (!c)
 		return -ENOMEM;
 	c->err = (struct cudbgshim_inferior_error){
-		.what = "calls in the target need an x86-64 machine"
+		.what = "calls in the target need an x86-64 or aarch64 machine"
 	};
 	*ret_call = c;
 	return 0;

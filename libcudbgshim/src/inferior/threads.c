@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "inferior.h"
+#include "libcudbgshim/src/inferior/inferior.h"
 
 #define THREADS_MAX 16384
 /* Words of a waiting thread's stack that are looked at for return addresses. */
@@ -82,40 +82,48 @@ int inferior_thread_parse(const char *status, const char *syscall, struct inferi
 /* Is the thread's time limit relative, so that the kernel does not write back what is left? */
 static bool is_timed(const struct inferior_thread *t)
 {
-	switch (t->nr) {
+	switch (inferior_newer_call(t->nr)) {
 	case SYS_nanosleep:
 		return true;
 	case SYS_clock_nanosleep:
 		return !(t->args[1] & 1); /* TIMER_ABSTIME */
-	case SYS_poll:
-		return (int32_t)t->args[2] > 0;
-	case SYS_epoll_wait:
 	case SYS_epoll_pwait:
 		return (int32_t)t->args[3] > 0;
 	case SYS_futex:
 		return t->args[3] && (t->args[1] & FUTEX_CMD_MASK) == FUTEX_WAIT;
 	case SYS_rt_sigtimedwait:
 		return t->args[2];
-	case 441: /* epoll_pwait2 */
+	case SYS_epoll_pwait2:
 	case SYS_semtimedop:
 		return t->args[3];
 	case SYS_io_getevents:
-	case 333: /* io_pgetevents */
+	case SYS_io_pgetevents:
 		return t->args[4];
 	default:
-		return false;
+		return inferior_has_own_limit(t);
 	}
+}
+
+bool inferior_is_interrupted_by_a_look(long nr)
+{
+	/*
+	 * The calls of signal(7), "Interruption of system calls and library functions by stop
+	 * signals"; with EINTR none of these has done anything yet.
+	 */
+	static const long calls[] = { SYS_epoll_pwait, SYS_epoll_pwait2, SYS_semop, SYS_semtimedop, SYS_rt_sigtimedwait,
+				      SYS_io_getevents, SYS_io_pgetevents, SYS_io_uring_enter, SYS_recvfrom,
+				      SYS_recvmsg, SYS_accept, SYS_accept4, SYS_read };
+
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
+		if (inferior_newer_call(nr) == calls[i])
+			return true;
+	return false;
 }
 
 /* Does this call fail with EINTR if we die between stopping it and mending that? */
 static bool is_fragile(long nr)
 {
-	struct user_regs_struct before = { .rax = (unsigned long long)-EINTR,
-					   .orig_rax = (unsigned long long)nr };
-	struct user_regs_struct after = before;
-
-	inferior_forgive_interruption(&after);
-	return nr != SYS_read && after.rax != before.rax;
+	return nr != SYS_read && inferior_is_interrupted_by_a_look(nr);
 }
 
 static const char *unfit_state(const struct inferior_thread *t)
@@ -312,31 +320,33 @@ static bool is_lock_land(const struct cudbgshim_map *map)
 	return false;
 }
 
-const char *inferior_check_place(const struct user_regs_struct *regs, const char *maps, size_t size,
-				 const struct cudbgshim_inferior_options *o, uint64_t *ret_low)
+const char *inferior_check_place(const struct inferior_registers *regs, const struct inferior_thread *seen,
+				 const char *maps, size_t size, const struct cudbgshim_inferior_options *o,
+				 uint64_t *ret_low)
 {
+	const uint64_t pc = inferior_pc(regs), sp = inferior_sp(regs);
 	struct cudbgshim_map stack, code;
 	uint64_t low;
 
-	if (regs->cs != 0x33)
+	if (regs->is_32bit)
 		return "runs 32-bit code";
-	if (!cudbgshim_maps_find(maps, size, regs->rip, &code))
+	if (!cudbgshim_maps_find(maps, size, pc, &code))
 		return "runs code that was mapped a moment ago";
 	/*
 	 * In a system call, whose result is still to be seen, the thread waits and holds no lock of
 	 * libc.
 	 */
-	if ((long long)regs->orig_rax < 0 && (is_lock_land(&code) || is_avoided(o, regs->rip)))
+	if (!inferior_is_in_call(regs, seen) && (is_lock_land(&code) || is_avoided(o, pc)))
 		return "runs inside the C library, the loader or the driver";
-	low = stack_low(regs->rsp, maps, size);
-	if (!has_room(regs->rsp, low) || !cudbgshim_maps_find(maps, size, regs->rsp, &stack))
+	low = stack_low(sp, maps, size);
+	if (!has_room(sp, low) || !cudbgshim_maps_find(maps, size, sp, &stack))
 		return "has too little room on its stack";
 	/*
 	 * The thread library keeps its block at the top of each stack that it made.  Anything else
 	 * may be a coroutine's, with other data right below.
 	 */
 	if (!has_name(&stack, "[stack]") &&
-	    (regs->fs_base < regs->rsp || regs->fs_base >= stack.end))
+	    (regs->thread_pointer < sp || regs->thread_pointer >= stack.end))
 		return "runs on a stack that is not its own";
 	*ret_low = low;
 	return NULL;

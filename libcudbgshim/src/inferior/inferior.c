@@ -21,7 +21,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "inferior.h"
+#include "libcudbgshim/src/inferior/inferior.h"
 
 #define TIMEOUT_MS     5000u
 /* Part of the time that is for finding a thread and getting it to stop. */
@@ -30,7 +30,6 @@
 #define STRAYS_MS      3000u
 #define SKIP_MAX       64u
 #define STRAYS_MAX     (SKIP_MAX + 1)
-#define EFLAGS_DF_TF_RF  0x10500ull
 
 /* PTRACE_GET_RSEQ_CONFIGURATION of linux/ptrace.h. */
 struct rseq_configuration {
@@ -59,10 +58,11 @@ struct cudbgshim_inferior {
 	/* The function made a call that cleared the kernel's memory of how to go on. */
 	bool forgot_restart;
 	pid_t tid; /* The thread that is seized; 0: none. */
+	struct inferior_thread seen; /* The same, as it was before it was seized. */
 	pid_t skip[SKIP_MAX];
 	size_t n_skip;
 	/* Seized threads that have not stopped yet and are to be let go. */
-	pid_t strays[STRAYS_MAX];
+	struct inferior_thread strays[STRAYS_MAX];
 	size_t n_strays;
 	struct cudbgshim_inferior_record *record, own_record;
 	struct inferior_saved saved;
@@ -140,16 +140,22 @@ static int set_vectors(struct cudbgshim_inferior *c, const uint8_t *xstate)
 static void pump_strays(struct cudbgshim_inferior *c)
 {
 	for (size_t i = 0; i < c->n_strays;)
-		if (inferior_let_go(c->t, c->strays[i]))
+		if (inferior_let_go(c->t, &c->strays[i]))
 			c->strays[i] = c->strays[--c->n_strays];
 		else
 			i++;
 }
 
-static void make_stray(struct cudbgshim_inferior *c, pid_t tid)
+static void make_stray(struct cudbgshim_inferior *c, const struct inferior_thread *seen)
 {
-	if (!inferior_let_go(c->t, tid) && c->n_strays < STRAYS_MAX)
-		c->strays[c->n_strays++] = tid;
+	if (!inferior_let_go(c->t, seen) && c->n_strays < STRAYS_MAX)
+		c->strays[c->n_strays++] = *seen;
+}
+
+/* What its registers are now is the function's, not what it was seen with. */
+static void leave_thread(struct cudbgshim_inferior *c)
+{
+	make_stray(c, c->err.is_entered ? &(struct inferior_thread){ .tid = c->tid, .nr = -1 } : &c->seen);
 }
 
 static bool is_lost(const struct cudbgshim_stop *s)
@@ -171,7 +177,7 @@ static int lost(struct cudbgshim_inferior *c, const struct cudbgshim_stop *s)
 	if (s->kind == CUDBGSHIM_STOP_EXEC)
 		go(c, CUDBGSHIM_GO_FREE, 0);
 	else if (c->tid != c->o.pid)
-		make_stray(c, c->o.pid);
+		make_stray(c, &(struct inferior_thread){ .tid = c->o.pid, .nr = -1 });
 	c->record->is_active = 0;
 	fail(c, -ESRCH, "thread %d ended during the call", (int)c->tid);
 	c->tid = 0;
@@ -201,8 +207,9 @@ static int read_maps(struct cudbgshim_inferior *c)
 	return 0;
 }
 
-static int seize(struct cudbgshim_inferior *c, pid_t tid)
+static int seize(struct cudbgshim_inferior *c, const struct inferior_thread *seen)
 {
+	const pid_t tid = seen->tid;
 	int rc;
 
 	step_name(c, "seize");
@@ -214,6 +221,7 @@ static int seize(struct cudbgshim_inferior *c, pid_t tid)
 		return fail(c, rc, "the kernel refuses to trace thread %d", (int)tid);
 	}
 	c->tid = tid;
+	c->seen = *seen;
 	step_name(c, "interrupt");
 	interrupt(c);
 	c->stop_deadline = clock_deadline_ms(STOP_MS);
@@ -236,7 +244,7 @@ static int choose(struct cudbgshim_inferior *c)
 		return fail(c, rc, "process %d: %s", c->o.pid, rc == -EBUSY || rc == -EOPNOTSUPP ?
 			    why : "its threads cannot be read");
 	if (t.tid)
-		return seize(c, t.tid);
+		return seize(c, &t);
 	/* All threads were asked; give them a moment to get somewhere else. */
 	if (!c->n_skip)
 		fail(c, 0, "no thread can be used; one %s", why);
@@ -252,7 +260,7 @@ static int reject(struct cudbgshim_inferior *c, const char *why)
 	fail(c, 0, "no thread can be used; thread %d %s", (int)c->tid, why);
 	if (c->n_skip < SKIP_MAX)
 		c->skip[c->n_skip++] = c->tid;
-	make_stray(c, c->tid);
+	leave_thread(c);
 	c->tid = 0;
 	c->state = CHOOSING;
 	return clock_left_ms(c->choose_deadline) ? 0 : -EAGAIN;
@@ -281,7 +289,7 @@ static bool is_in_rseq(struct cudbgshim_inferior *c)
 		return false;
 	if (m->read(m->ctx, at, &cs, sizeof(cs)) < 0)
 		return true;
-	return c->saved.regs.rip - cs.start < cs.size;
+	return inferior_pc(&c->saved.regs) - cs.start < cs.size;
 }
 
 static int save(struct cudbgshim_inferior *c)
@@ -295,7 +303,7 @@ static int save(struct cudbgshim_inferior *c)
 	if (rc == 0)
 		rc = c->t->get(c->t->ctx, c->tid, CUDBGSHIM_PART_MASK, &c->saved.mask, &mask);
 	if (rc == 0)
-		inferior_forgive_interruption(&c->saved.regs);
+		inferior_forgive_interruption(&c->saved.regs, &c->seen);
 	return rc;
 }
 
@@ -315,27 +323,18 @@ static uint64_t mask_for_call(uint64_t own)
 	return own | mask;
 }
 
-/*
- * Set the vector state that the kernel gives a signal handler: no pending x87 state, default
- * rounding and masks.
- */
 static void clean_vector_state(struct cudbgshim_inferior *c)
 {
 	_Alignas(64) uint8_t xstate[INFERIOR_XSTATE_MAX];
-	uint16_t control = 0x37f;
-	uint32_t mxcsr = 0x1f80;
 
 	memcpy(xstate, c->saved.xstate, c->saved.xstate_size);
-	memset(xstate, 0, 416);
-	memcpy(xstate, &control, sizeof(control));
-	memcpy(xstate + 24, &mxcsr, sizeof(mxcsr));
-	xstate[512] |= 3; /* x87 and SSE state are present. */
+	inferior_clean_vectors(xstate, c->saved.xstate_size);
 	set_vectors(c, xstate);
 }
 
 static int enter(struct cudbgshim_inferior *c)
 {
-	struct user_regs_struct regs = c->saved.regs;
+	struct inferior_registers regs = c->saved.regs;
 	const struct cudbgshim_memory *m = &c->o.memory;
 	int rc;
 
@@ -343,12 +342,7 @@ static int enter(struct cudbgshim_inferior *c)
 	rc = m->write(m->ctx, c->frame.addr, c->frame.bytes, c->frame.size);
 	if (rc < 0)
 		return fail(c, rc, "cannot write to the stack of thread %d", (int)c->tid);
-	regs.rip = c->o.function;
-	regs.rdi = c->o.argument;
-	regs.rsp = c->frame.addr;
-	regs.rax = 0;
-	regs.orig_rax = ~0ull;
-	regs.eflags &= ~EFLAGS_DF_TF_RF;
+	inferior_enter(&regs, c->o.function, c->o.argument, &c->frame, c->restorer);
 	*c->record = (struct cudbgshim_inferior_record){ .tid = c->tid, .frame = c->frame.addr,
 						     .cookie_addr = c->frame.cookie_addr,
 						     .cookie = c->cookie,
@@ -382,9 +376,11 @@ static int prepare(struct cudbgshim_inferior *c)
 	rc = save(c);
 	if (rc == -ESRCH)
 		return 0; /* It was killed while stopped, and its end will be seen. */
+	if (rc == -EOPNOTSUPP)
+		return reject(c, "has a shadow stack or matrix registers, which no call could put back");
 	if (rc < 0)
 		return fail(c, rc, "cannot read the registers of thread %d", (int)c->tid);
-	why = inferior_check_place(&c->saved.regs, c->maps, c->maps_size, &c->o, &low);
+	why = inferior_check_place(&c->saved.regs, &c->seen, c->maps, c->maps_size, &c->o, &low);
 	if (!why && is_in_rseq(c))
 		why = "is in a restartable sequence";
 	if (why)
@@ -423,14 +419,13 @@ static int stopping(struct cudbgshim_inferior *c)
  */
 static void go_to_restorer(struct cudbgshim_inferior *c)
 {
-	struct user_regs_struct regs;
+	struct inferior_registers regs;
 
 	if (inferior_get_registers(c->t, c->tid, &regs) < 0)
 		return;
-	regs.rip = c->restorer;
-	regs.rsp = c->frame.addr + 8;
-	regs.orig_rax = ~0ull;
-	inferior_set_registers(c->t, c->tid, &regs);
+	inferior_leave(&regs, &c->frame, c->restorer);
+	if (inferior_set_registers(c->t, c->tid, &regs) == 0)
+		inferior_skip_call(c->t, c->tid);
 }
 
 /*
@@ -452,21 +447,18 @@ static int begin_return(struct cudbgshim_inferior *c)
 /* Is the entry or the exit of this system call the end of the function? */
 static bool is_return(struct cudbgshim_inferior *c)
 {
-	struct user_regs_struct regs;
+	struct inferior_registers regs;
 
 	if (inferior_get_registers(c->t, c->tid, &regs) < 0)
 		return false;
-	switch (regs.orig_rax) {
+	if (inferior_is_returning(&regs, &c->frame))
+		return true;
+	/* The kernel has one memory per thread of how to go on, and these calls clear it. */
+	switch (inferior_call_at_stop(&regs)) {
 	case SYS_rt_sigreturn:
-		if ((long long)regs.rax == -ENOSYS && regs.rsp == c->frame.addr + 8)
-			return true;
-		/* fall through */
 	case SYS_nanosleep:
 	case SYS_clock_nanosleep:
 	case SYS_restart_syscall:
-		/*
-		 * The kernel has one memory per thread of how to go on, and these calls clear it.
-		 */
 		c->forgot_restart = true;
 		break;
 	default:
@@ -537,8 +529,7 @@ static int running(struct cudbgshim_inferior *c)
 static int finish(struct cudbgshim_inferior *c)
 {
 	step_name(c, "restore");
-	if (c->forgot_restart)
-		inferior_restart_from_beginning(&c->saved.regs);
+	inferior_resume_waiting(&c->saved.regs, &c->seen, c->forgot_restart);
 	set_mask(c, c->saved.mask);
 	set_vectors(c, c->saved.xstate);
 	/* Registers come last: up to here the frame would have restored everything. */
@@ -595,7 +586,7 @@ static int leave(struct cudbgshim_inferior *c)
 		set_mask(c, c->saved.mask);
 		break;
 	}
-	make_stray(c, c->tid);
+	leave_thread(c);
 	fail(c, 0, "the function does not return in thread %d; it goes on and restores the thread",
 	     (int)c->tid);
 	c->tid = 0;
@@ -638,7 +629,7 @@ int cudbgshim_inferior_step(struct cudbgshim_inferior *c)
 	}
 	if (rc < 0) {
 		if (c->tid)
-			make_stray(c, c->tid);
+			leave_thread(c);
 		c->tid = 0;
 		c->state = OVER;
 		c->result = rc;

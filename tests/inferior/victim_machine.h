@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef INFERIOR_VICTIM_MACHINE_H
+#define INFERIOR_VICTIM_MACHINE_H
+
+/** @file victim_machine.h  What the victim knows of its processor: victim_x86_64.c, victim_aarch64.c. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/** Leave registers that a function may change in disorder. */
+void trash_vectors(void);
+/** Does floating point work as at the start of a function? */
+bool has_clean_state(void);
+/** Hold known values in all vector registers and many others for a while.  @return 0; else something changed. */
+uint64_t check_registers(void);
+/** The same with what is on the stack, and with what a leaf function may have below it.  @return 0, else changed. */
+uint64_t check_stack(void);
+
+#endif /* INFERIOR_VICTIM_MACHINE_H */
