@@ -155,7 +155,7 @@ def test_snapshots_and_dumps_of_a_collective_change_nothing():
     roots = trees("rccl")
     with RocmScene("gfx90a,gfx90a") as s:
         program = rccl(s, roots)
-        same_under_looks(s, program, lambda: s.step(program, "go", "ok"), SNAPSHOTS // 10, DUMPS // 10)
+        same_under_looks(s, program, lambda: s.step(program, "go", "ok"), SNAPSHOTS, DUMPS)
 
 
 @pytest.mark.parametrize("gfx", LAUNCHED_WAVES)
@@ -286,17 +286,20 @@ def test_a_rule_has_the_core_before_the_runtime_aborts():
 
 def test_the_simulator_dies():
     trees()
+    words = []
     for start_agent in (False, True):
         with RocmScene("gfx90a", start_agent=start_agent) as s:
-            program = hip(s, "gfx90a")
+            program = hsa(s, "gfx90a")
             session = s.attach(program.pid) if start_agent else None
             s.sim.popen.kill()
             program.popen.stdin.close()
             # Its own assertions end it; it hangs nowhere.
-            assert program.popen.wait(30) is not None
+            assert program.popen.wait(30) == -signal.SIGABRT, program.err()
+            words.append(last_words(program))
             if session:
                 note = s.rpc.notification("session.ended")
                 assert note["session"] == session, note
+    assert words[0] == words[1] and "FreeKfdMemory" in words[0], words
 
 
 def test_a_program_dies_with_a_suspended_queue():
