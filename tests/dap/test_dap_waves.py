@@ -55,8 +55,8 @@ def name_of(ref):
 
 
 def test_listing_waves_takes_little_memory():
-    """72,000 waves in one group: what comes from the agent is what is shown of them, and little besides."""
-    queues, each = 8, 9000
+    """108,000 waves in one group: what comes from the agent is what is shown of them, and little besides."""
+    queues, each = 12, 9000
     with Scene(app=f"runtime ttmp; queues {queues}; spin", gpus="gfx942") as s, Between(s) as between, \
             Adapter(between.path) as a:
         for queue in s.target_state()["queues"]:
