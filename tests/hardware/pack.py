@@ -16,7 +16,7 @@ NOT_OURS = re.compile(r"^(linux-vdso|ld-linux.*|lib(c|m|dl|rt|pthread|util|resol
                       r"|libcuda|libcudadebugger|libnvidia.*)\.so")
 FILES = ("scripts/gpu-check", "tests/hardware", "tests/data/cubin", "tests/lib/harness.py",
          "tests/lib/schema.py", "protocol/gpu-agent.json", "LICENSE")
-LIMIT = 40 << 20
+LIMIT = 56 << 20
 
 
 def output(*argv):

@@ -274,12 +274,41 @@ static struct rpc_thread_change change_of(const struct rpc_thread_group *was, co
 	return c;
 }
 
+/* Of groups whose stacks were read less well one time, or have changed: those of the very same threads. */
+static size_t find_threads(const struct rpc_host_stacks_result *b, const bool *taken, const struct rpc_thread_group *is)
+{
+	size_t k = 0;
+
+	while (k < b->n_groups && (taken[k] || !is->n_tids || !is_same_threads(&b->groups[k], is)))
+		k++;
+	return k;
+}
+
+/* Find what each group was: the one of equal stacks, or else of the same threads.  @p ret has n_groups for none. */
+static void pair(const struct rpc_host_stacks_result *b, const struct rpc_host_stacks_result *h, const char **was,
+		 const char **is, bool *taken, size_t *ret)
+{
+	for (size_t i = 0; i < h->n_groups; i++) {
+		ret[i] = find_key(was, taken, b->n_groups, is[i]);
+		if (ret[i] < b->n_groups)
+			taken[ret[i]] = true;
+	}
+	for (size_t i = 0; i < h->n_groups; i++) {
+		if (ret[i] < b->n_groups)
+			continue;
+		ret[i] = find_threads(b, taken, &h->groups[i]);
+		if (ret[i] < b->n_groups)
+			taken[ret[i]] = true;
+	}
+}
+
 int host_compare(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *before,
 		 const struct rpc_gpu_snapshot_result *after, struct rpc_comparison *ret)
 {
 	const struct rpc_host_stacks_result *b = &before->host, *h = &after->host;
 	const char **was, **is;
 	struct rpc_thread_change *list;
+	size_t *pairs;
 	bool *taken;
 
 	if (!before->has_host || !after->has_host)
@@ -288,15 +317,12 @@ int host_compare(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *befo
 	is = keys_of(a, h);
 	taken = rpc_arena_array(a, b->n_groups, sizeof(*taken));
 	list = rpc_arena_array(a, b->n_groups + h->n_groups, sizeof(*list));
-	if (!was || !is || !taken || !list)
+	pairs = rpc_arena_array(a, h->n_groups, sizeof(*pairs));
+	if (!was || !is || !taken || !list || !pairs)
 		return rpc_arena_error(a);
-	for (size_t i = 0; i < h->n_groups; i++) {
-		size_t k = find_key(was, taken, b->n_groups, is[i]);
-
-		if (k < b->n_groups)
-			taken[k] = true;
-		list[i] = change_of(k < b->n_groups ? &b->groups[k] : NULL, &h->groups[i]);
-	}
+	pair(b, h, was, is, taken, pairs);
+	for (size_t i = 0; i < h->n_groups; i++)
+		list[i] = change_of(pairs[i] < b->n_groups ? &b->groups[pairs[i]] : NULL, &h->groups[i]);
 	ret->n_host_groups = h->n_groups;
 	for (size_t k = 0; k < b->n_groups; k++)
 		if (!taken[k])

@@ -61,13 +61,17 @@ def test_process_without_a_gpu_has_its_threads():
 
 
 def test_threads_that_do_not_run_are_stuck():
-    with Scene(app=None) as s:
-        process = s.start("rank", [PYTHON, "-c", RANK, "0"])
+    need_root()
+    # Of root's threads that run now and then the kernel does not tell the worker where they are.
+    somebody = {"user": 65534, "group": 65534, "extra_groups": []}
+    with Scene(app=None, user_mode=False) as s:
+        process = s.start("rank", [PYTHON, "-c", RANK, "0"], **somebody)
         process.wait_line()
         time.sleep(0.3)
         done = s.ctl("snapshot", process.pid, "--host", "--again", "600")
         assert "stuck; blocked" in " ".join(done.stdout.split()), done.stdout
-        runs = s.start("runs", [PYTHON, "-c", "import os, time\nprint(os.getpid(), flush=True)\nwhile True:\n    time.sleep(0.01)"])
+        runs = s.start("runs", [PYTHON, "-c", "import os, time\nprint(os.getpid(), flush=True)\nwhile True:\n    time.sleep(0.01)"],
+                       **somebody)
         runs.wait_line()
         done = s.ctl("snapshot", runs.pid, "--host", "--again", "600")
         assert "stuck" not in done.stdout and "has run" in done.stdout, done.stdout

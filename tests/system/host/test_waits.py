@@ -17,6 +17,8 @@ from harness import Scene, as_user, need_root, wait_until
 PYTHON = "/usr/bin/python3"
 FIELDS = ("queue_id", "gpu_id", "ring_base", "ring_bytes", "read_pointer", "write_pointer")
 IDLE = "runtime on; queues 2; idle"
+# More packets than a queue takes while it is looked at.
+MUCH = 1000000
 
 
 def places(s):
@@ -39,7 +41,7 @@ def waits(s, **params):
 @pytest.mark.parametrize("is_swapped", [False, True])
 def test_thread_waits_for_a_packet_of_a_queue(is_swapped):
     """The signals decide alone: exchanging them between two queues exchanges the answer."""
-    with Scene(app=f"{IDLE}; wait 0; wait 1; {'swap 0 1; ' if is_swapped else ''}spin") as s:
+    with Scene(app=f"{IDLE}; wait 0 {MUCH}; wait 1 {MUCH}; {'swap 0 1; ' if is_swapped else ''}spin") as s:
         queues, read = places(s)
         doc, groups = waits(s, queues=queues)
         _, later = places(s)
@@ -58,7 +60,7 @@ def test_thread_waits_for_a_packet_of_a_queue(is_swapped):
 
 def test_thread_waits_for_an_event_when_no_queue_is_known():
     """Queues are known to a session only; without one the event is what can be said."""
-    with Scene(app=f"{IDLE}; wait 0; wait 1; spin") as s:
+    with Scene(app=f"{IDLE}; wait 0 {MUCH}; wait 1 {MUCH}; spin") as s:
         doc, groups = waits(s)
         assert all("queue_id" not in g["waits_for"] and len(g["waits_for"]["events"]) == g["threads"] for g in groups.values()), doc
         assert "for one of 2 events" in " ".join(s.ctl("stacks", s.app.pid).stdout.split())
@@ -71,7 +73,7 @@ def test_thread_waits_for_an_event_when_no_queue_is_known():
 
 def test_thread_that_nobody_has_woken():
     """The signal says that the work is done, and the thread has not run since."""
-    with Scene(app=f"{IDLE}; wait 0 0; wait 1; spin") as s:
+    with Scene(app=f"{IDLE}; wait 0 0; wait 1 {MUCH}; spin") as s:
         queues, _ = places(s)
         doc, groups = waits(s, queues=queues)
         assert {w["queue_id"]: w.get("done") for w in (g["waits_for"] for g in groups.values())} == {0: True, 1: None}, doc
