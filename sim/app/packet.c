@@ -90,7 +90,7 @@ int device_packet_write(struct app *a, uint32_t id, uint64_t at, const struct ap
 	if (!q || !q->ring_size)
 		return -ENOENT;
 	to = (uint8_t *)(uintptr_t)q->ring + at % (q->ring_size / PACKET_SIZE) * PACKET_SIZE;
-	if (p->kind == APP_PACKET_KERNEL || p->kind == APP_PACKET_INVALID)
+	if (p->kind == APP_PACKET_KERNEL)
 		/* The dimensions of a kernel stay. */
 		head |= (uint32_t)to[2] << 16 | (uint32_t)to[3] << 24;
 	else

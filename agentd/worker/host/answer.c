@@ -460,7 +460,7 @@ static void find_stuck_lock(struct rpc_arena *a, const struct reading *r, pid_t 
 		const struct task *t = &r->tasks->list[i];
 		const char *call, *function;
 
-		if (!row->holds_lock || !row->switches || row->switches != row->native.switches || !row->native.n ||
+		if (!row->has_held_lock || !row->switches || row->switches != row->native.switches || !row->native.n ||
 		    row->native.end == RPC_NATIVE_END_UNPROVEN)
 			continue;
 		call = system_call_name(a, pid, t);

@@ -175,7 +175,8 @@ static bool has_event(const struct event_wait *w, uint32_t event)
 const struct event_packet *event_packets_find(const struct event_packets *p, const struct event_wait *w)
 {
 	for (size_t i = 0; i < p->n; i++)
-		if (has_event(w, p->list[i].event))
+		/* Of several events that are waited for together, one that is done keeps nobody. */
+		if (has_event(w, p->list[i].event) && (w->asked == 1 || p->list[i].value > 0))
 			return &p->list[i];
 	return NULL;
 }

@@ -109,6 +109,8 @@ static int read_thread(struct reading *r, size_t python, const struct hoststack_
 {
 	const struct task *task = tasks_find(r->tasks, t->list[*i].tid);
 	const uint64_t tid = t->list[*i].tid;
+	/* From the list of threads, which is older than that of the interpreter. */
+	const uint64_t listed = task ? task->switches : 0;
 	struct reading_row row = { .is_python = true };
 	struct hoststack_stack s;
 	size_t index;
@@ -134,6 +136,7 @@ static int read_thread(struct reading *r, size_t python, const struct hoststack_
 	}
 	if (row.proof == HOSTSTACK_NOT_SCHEDULED)
 		row.switches = task->switches;
+	row.has_held_lock = row.holds_lock && listed && listed == row.switches;
 	publish(r, index, &row);
 	return 0;
 }

@@ -8,7 +8,7 @@
 #include "base/out.h"
 
 /* Loops of more bytes are not taken for ones that poll. */
-#define LOOP_BYTES 4096u
+#define LOOP_BYTES 32768u
 
 /* One workgroup. */
 struct block {
@@ -41,15 +41,19 @@ static const struct look_code *code_at(struct look *l, const struct wave *w)
 static void look_at_wave(struct look *l, struct block *b, uint32_t i)
 {
 	const struct wave *w = &b->waves[i];
-	const struct look_code *c = code_at(l, w);
 	struct waits_saved saved = { .status = w->saved.status, .state_priv = w->saved.state_priv,
-				     .barrier = w->saved.barrier, .n_code = c->n };
+				     .barrier = w->saved.barrier };
+	const struct look_code *c;
 	struct waits_at_barrier at;
 
-	memcpy(saved.code, c->bytes, sizeof(saved.code));
 	b->does[i] = DOES_NOT;
-	/* A wave that stopped waits for nobody, wherever it is. */
-	if (w->state != RPC_WAVE_STATE_RUNNING || waits_at_barrier(b->counts.family, &saved, &at) < 0)
+	/* A wave that stopped waits for nobody, wherever it is; it may stand behind its site, and others do not. */
+	if (w->state != RPC_WAVE_STATE_RUNNING)
+		return;
+	c = code_at(l, w);
+	saved.n_code = c->n;
+	memcpy(saved.code, c->bytes, sizeof(saved.code));
+	if (waits_at_barrier(b->counts.family, &saved, &at) < 0)
 		return;
 	if (at.confidence == WAITS_UNKNOWN) {
 		b->does[i] = DOES_UNKNOWN;
@@ -145,7 +149,7 @@ static uint64_t state_of(const struct look *l, const struct wave *w)
  * in two samples says nothing.  Words are looked at without knowing where instructions begin: some that are none may be
  * taken for a branch back, so that this answers yes too often, and never too seldom.
  */
-static bool may_poll(struct look *l, const struct wave *w)
+static bool looks_like_a_loop(struct look *l, const struct wave *w)
 {
 	enum waits_family f = look_family(l, w);
 	struct waits_instruction i;
@@ -172,6 +176,17 @@ static bool may_poll(struct look *l, const struct wave *w)
 			return true;
 	}
 	return false;
+}
+
+/* Of a running wave; the code at a place is looked at once. */
+static bool may_poll(struct look *l, const struct wave *w)
+{
+	struct look_code *c = &l->sites[w->site];
+
+	if (!c->is_judged)
+		c->may_poll = looks_like_a_loop(l, w);
+	c->is_judged = true;
+	return c->may_poll;
 }
 
 static enum waits_end end_of(struct look *l, const struct wave *w)
@@ -402,8 +417,10 @@ static void look_at_block(struct look *l, const struct wave *first, uint32_t n)
 {
 	struct block b = { .waves = first, .n = n };
 
-	if (n > LOOK_PARTIES_MAX)
+	if (n > LOOK_PARTIES_MAX) {
+		look_undecoded(l, "their workgroup has more waves than are looked at", n);
 		return;
+	}
 	if (look_family(l, first) == WAITS_FAMILY_COUNT) {
 		look_undecoded(l, "the instructions of their device are not known", n);
 		return;

@@ -12,9 +12,13 @@
 
 #define CAUSES_MAX   64u
 #define EVIDENCE_MAX 6u
-/* A queue that stands still for less may only have been waiting for its turn. */
-#define QUEUE_STILL_NS UINT64_C(1000000000)
-#define NODES_MAX 65536u
+/* What stands still for less may only have been waiting for its turn on the hardware, or for memory. */
+#define STILL_NS UINT64_C(1000000000)
+/* Of a graph; what is larger than it was written by somebody who wants it to be. */
+#define NODES_MAX 8192u
+#define EDGES_MAX 32768u
+
+static const char TOO_LARGE[] = "waits: what depends on what is too much to be followed";
 
 /* ------------------------------------------------------------------ lists -------------------- */
 
@@ -22,7 +26,11 @@ uint32_t look_add_node(struct look *l, enum rpc_wait_node_kind kind, enum waits_
 {
 	struct look_node n = { .node = { .end = end }, .rpc = { .kind = kind, .text = text ? text : "" } };
 
-	if (l->n_nodes >= NODES_MAX || vec_reserve(&l->nodes, l->n_nodes, 1, &l->nodes_capacity, sizeof(n)) < 0) {
+	if (l->n_nodes >= NODES_MAX) {
+		look_missing(l, TOO_LARGE);
+		return LOOK_NONE;
+	}
+	if (vec_reserve(&l->nodes, l->n_nodes, 1, &l->nodes_capacity, sizeof(n)) < 0) {
 		l->failed = true;
 		return LOOK_NONE;
 	}
@@ -34,6 +42,10 @@ void look_add_edge(struct look *l, uint32_t from, uint32_t to, enum waits_confid
 {
 	if (from == LOOK_NONE || to == LOOK_NONE)
 		return;
+	if (l->n_edges >= EDGES_MAX) {
+		look_missing(l, TOO_LARGE);
+		return;
+	}
 	if (vec_reserve(&l->edges, l->n_edges, 1, &l->edges_capacity, sizeof(*l->edges)) < 0) {
 		l->failed = true;
 		return;
@@ -183,12 +195,12 @@ static bool is_culprit(const struct look *l, const struct waits_cause *c)
 	switch (c->end) {
 	case WAITS_END_STOPPED:
 	case WAITS_END_GONE:
-	case WAITS_END_STILL:
 		return true;
 	case WAITS_END_CIRCLE:
-		return l->before || c->confidence == WAITS_PROVEN;
+		return c->confidence == WAITS_PROVEN || (l->before && l->apart_ns >= STILL_NS);
+	case WAITS_END_STILL:
 	case WAITS_END_HOST:
-		return l->before && l->apart_ns >= QUEUE_STILL_NS;
+		return l->before && l->apart_ns >= STILL_NS;
 	default:
 		return false;
 	}
@@ -248,6 +260,15 @@ static void fill_causes(struct look *l, const struct waits_solution *s, bool *gu
 		}
 }
 
+/* Is it known of a wait for whom it waits, and not only who may come? */
+static bool is_firm(const struct look *l, const struct look_wait *w)
+{
+	for (size_t i = 0; i < l->n_edges; i++)
+		if (l->edges[i].from == w->node && !l->edges[i].any)
+			return w->rpc.confidence != RPC_CONFIDENCE_UNKNOWN;
+	return false;
+}
+
 /* What is stuck: what leads to a culprit; not what has moved; of the rest it is not known. */
 static void judge(struct look *l, const bool *guilty, const bool *runs, struct rpc_why_get_result *ret)
 {
@@ -262,7 +283,7 @@ static void judge(struct look *l, const bool *guilty, const bool *runs, struct r
 		if (w->rpc.has_stuck)
 			continue;
 		open = true;
-		stuck |= l->before && l->apart_ns >= QUEUE_STILL_NS && !runs[w->node];
+		stuck |= l->before && l->apart_ns >= STILL_NS && !runs[w->node] && is_firm(l, w);
 	}
 	ret->has_stuck = any || stuck || !open;
 	ret->stuck = any || stuck;

@@ -35,6 +35,7 @@ struct look_wait {
 struct look_code {
 	uint8_t bytes[8], n;
 	bool known;
+	bool is_judged, may_poll; /**< Whether a wave there may be in a loop. */
 };
 
 struct look {

@@ -24,6 +24,8 @@ struct line {
 	struct symbols_aql_packet *packets;
 	bool *runs;	/* Waves of the packet are there. */
 	uint32_t front; /* The first one that was not started; n: all were. */
+	bool is_blank;	/* Nothing but the header has been written into the first one. */
+	uint32_t *nodes; /* Of dispatches that run; LOOK_NONE: none yet. */
 	struct waits_signal signals[SYMBOLS_AQL_DEPENDENCIES]; /* What that one waits for. */
 	uint32_t node; /* What keeps the queue; LOOK_NONE: not known yet. */
 };
@@ -50,9 +52,20 @@ static bool get_u64(const struct lines *s, uint64_t address, uint64_t *ret)
 	return true;
 }
 
-/* A packet that the device has taken is marked as invalid; its waves show that it was a dispatch. */
+static bool is_zero(const uint8_t *bytes, size_t n)
+{
+	while (n && !bytes[n - 1])
+		n--;
+	return !n;
+}
+
+/*
+ * A packet that the device has taken is marked as invalid; its waves show that it was a dispatch.  Where it has none,
+ * because none could start, or they are not known, only its content tells it from one that was not written.
+ */
 static void decode(struct line *q, uint8_t *bytes)
 {
+	q->is_blank = q->n && is_zero(bytes + 4, SYMBOLS_AQL_PACKET_SIZE - 4);
 	for (uint32_t i = 0; i < q->n; i++) {
 		uint8_t *p = bytes + (size_t)i * SYMBOLS_AQL_PACKET_SIZE;
 
@@ -107,8 +120,10 @@ static int read_once(const struct lines *s, struct line *q)
 	bytes = rpc_arena_alloc(a, (size_t)q->n * SYMBOLS_AQL_PACKET_SIZE + 1);
 	q->packets = rpc_arena_array(a, q->n + 1, sizeof(*q->packets));
 	q->runs = rpc_arena_array(a, q->n + 1, sizeof(*q->runs));
-	if (!bytes || !q->packets || !q->runs)
+	q->nodes = rpc_arena_array(a, q->n + 1, sizeof(*q->nodes));
+	if (!bytes || !q->packets || !q->runs || !q->nodes)
 		return -1;
+	memset(q->nodes, 0xff, (q->n + 1) * sizeof(*q->nodes)); /* LOOK_NONE */
 	for (uint32_t i = 0, run; i < q->n; i += run) {
 		uint64_t at = (q->read + i) % slots;
 
@@ -137,7 +152,32 @@ static void read_line(struct lines *s, const struct rpc_queue *queue)
 		s->all = false;
 	else
 		s->list[s->n++] = q;
+	/* Who gives a signal may be among the rest, which is said where nobody else is found (word_node()). */
 	s->all = s->all && q.whole;
+}
+
+/*
+ * Each queue was read at another time.  Those that are still the same were so together, between the last read of the
+ * first pass and the first one of this.
+ */
+static void keep_those_that_stand_still(struct lines *s)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->n; i++) {
+		struct line q = s->list[i];
+		struct waits_signal before[SYMBOLS_AQL_DEPENDENCIES];
+		uint64_t read;
+
+		memcpy(before, q.signals, sizeof(before));
+		read_signals(s, &q);
+		if (get_u64(s, q.queue->read_pointer, &read) && read == q.read &&
+		    !memcmp(before, q.signals, sizeof(before)))
+			s->list[kept++] = q;
+		else
+			s->all = false;
+	}
+	s->n = kept;
 }
 
 /* ------------------------------------------------------------------ who gives it ------------- */
@@ -168,7 +208,7 @@ static const char *packet_text(struct lines *s, const struct line *q, uint32_t i
 }
 
 /* The waves of a dispatch: it is done when all of them are. */
-static uint32_t dispatch_node(struct lines *s, const struct line *q, uint32_t i)
+static uint32_t add_dispatch(struct lines *s, const struct line *q, uint32_t i)
 {
 	struct look *l = s->look;
 	const struct target_waves *t = &l->seen->waves;
@@ -198,6 +238,18 @@ static uint32_t dispatch_node(struct lines *s, const struct line *q, uint32_t i)
 	return node;
 }
 
+static uint32_t dispatch_node(struct lines *s, struct line *q, uint32_t i)
+{
+	if (q->nodes[i] == LOOK_NONE)
+		q->nodes[i] = add_dispatch(s, q, i);
+	return q->nodes[i];
+}
+
+static bool is_barrier(const struct symbols_aql_packet *p)
+{
+	return p->type == SYMBOLS_AQL_BARRIER_AND || p->type == SYMBOLS_AQL_BARRIER_OR || p->type == SYMBOLS_AQL_BARRIER_VALUE;
+}
+
 /* A packet whose completion gives a signal. */
 static void add_producer(struct lines *s, uint32_t word, struct line *q, uint32_t i, enum waits_confidence c)
 {
@@ -217,8 +269,7 @@ static void add_producer(struct lines *s, uint32_t word, struct line *q, uint32_
 	look_add_edge(l, word, node, c, false);
 	/* Packets start in order, and one with the barrier bit when those before it are done. */
 	look_add_edge(l, node, behind,
-		      q->packets[q->front].type != SYMBOLS_AQL_KERNEL_DISPATCH || q->packets[i].barrier ?
-			      WAITS_PROVEN : WAITS_INFERRED, false);
+		      is_barrier(&q->packets[q->front]) || q->packets[i].barrier ? WAITS_PROVEN : WAITS_INFERRED, false);
 }
 
 /* The word that a packet waits for, and who gives it. */
@@ -236,7 +287,8 @@ static uint32_t word_node(struct lines *s, uint64_t signal, int64_t value)
 			for (uint32_t i = 0; i < s->list[k].n; i++) {
 				if (s->list[k].packets[i].completion_signal != signal)
 					continue;
-				c = found > 1 ? WAITS_INFERRED : WAITS_PROVEN;
+				/* Others may give it as well, unless one packet is all that is left to do so. */
+				c = s->all && found == 1 && value == 1 ? WAITS_PROVEN : WAITS_INFERRED;
 				if (pass)
 					add_producer(s, node, &s->list[k], i, c);
 				else
@@ -299,9 +351,14 @@ static void fill_signals(struct lines *s, struct line *q, struct rpc_wait *w, en
 	const struct symbols_aql_packet *p = &q->packets[q->front];
 
 	w->has_expects = w->has_has = true;
-	for (unsigned i = 0; i < SYMBOLS_AQL_DEPENDENCIES; i++)
+	for (unsigned i = 0; i < SYMBOLS_AQL_DEPENDENCIES; i++) {
 		w->expects += p->dependencies[i] != 0;
-	w->has = w->expects - (unsigned)__builtin_popcount(open);
+		w->has_has = w->has_has && (!p->dependencies[i] || q->signals[i].known);
+	}
+	if (!w->has_has)
+		look_missing(s->look, rpc_arena_printf(s->look->arena, "queue %u: signals that its packet waits for",
+						       q->queue->queue_id));
+	w->has = !w->has_has ? 0 : w->expects - (unsigned)__builtin_popcount(open);
 	w->missing_count = state == WAITS_PACKET_ANY ? 1 : (unsigned)__builtin_popcount(open);
 	w->has_candidates = w->candidates = state == WAITS_PACKET_ANY;
 	w->has_object = true;
@@ -327,6 +384,14 @@ static void add_earlier(struct lines *s, struct line *q)
 			look_add_edge(s->look, q->node, dispatch_node(s, q, i), WAITS_PROVEN, false);
 }
 
+static bool is_giver_proven(const struct look *l, uint32_t word)
+{
+	for (size_t i = 0; i < l->n_edges; i++)
+		if (l->edges[i].from == word && l->edges[i].confidence == WAITS_PROVEN)
+			return true;
+	return false;
+}
+
 static void add_signal_wait(struct lines *s, struct line *q, enum waits_packet state, uint32_t open)
 {
 	struct look *l = s->look;
@@ -345,13 +410,15 @@ static void add_signal_wait(struct lines *s, struct line *q, enum waits_packet s
 		word = word_node(s, q->packets[q->front].dependencies[i], q->signals[i].value);
 		look_add_edge(l, q->node, word, WAITS_PROVEN, state == WAITS_PACKET_ANY);
 		w = &l->waits[at].rpc;
+		if (state == WAITS_PACKET_ANY || !is_giver_proven(l, word))
+			w->confidence = RPC_CONFIDENCE_INFERRED;
 		if (word != LOOK_NONE && w->missing)
 			w->missing[w->n_missing++] = (struct rpc_wait_party){ .what = l->nodes[word].rpc.text,
 									      .state = RPC_WAIT_END_UNKNOWN };
 	}
 }
 
-/* The next packet has not been written, or was taken and has no waves any more. */
+/* The next packet has not been written. */
 static void add_slot_wait(struct lines *s, struct line *q)
 {
 	struct look *l = s->look;
@@ -361,7 +428,7 @@ static void add_slot_wait(struct lines *s, struct line *q)
 		return;
 	w->rpc.confidence = RPC_CONFIDENCE_INFERRED;
 	w->rpc.missing_count = 1;
-	look_add_evidence(l, &w->rpc, "packet type", "invalid");
+	look_add_evidence(l, &w->rpc, "packet", "invalid, and all zero");
 	look_add_edge(l, q->node,
 		      look_add_node(l, RPC_WAIT_NODE_KIND_HOST, WAITS_END_HOST,
 				    rpc_arena_printf(l->arena, "a thread of the host: it has taken the place of packet %llu in queue %u, and not written it",
@@ -377,12 +444,17 @@ static uint32_t quiet_node(struct lines *s, struct line *q, bool unreadable)
 
 	if (!q->n)
 		text = rpc_arena_printf(l->arena, "queue %u, which is empty", q->queue->queue_id);
+	else if (q->packets[0].type == SYMBOLS_AQL_INVALID)
+		text = rpc_arena_printf(l->arena, "packet %llu of queue %u, which is not written, or was taken and has no waves that are known",
+					(unsigned long long)q->read, q->queue->queue_id);
 	else
 		text = rpc_arena_printf(l->arena, "%s, %s", packet_text(s, q, 0),
 					unreadable ? "whose signals could not be read" :
 						     "of which no waves are there");
 	return look_add_node(l, RPC_WAIT_NODE_KIND_QUEUE,
-			     unreadable || !q->n ? WAITS_END_UNKNOWN : WAITS_END_NOT_STARTED, text);
+			     unreadable || !q->n || q->packets[0].type == SYMBOLS_AQL_INVALID ? WAITS_END_UNKNOWN :
+												WAITS_END_NOT_STARTED,
+			     text);
 }
 
 /* What keeps a queue from going on. */
@@ -398,7 +470,7 @@ static uint32_t keeper(struct lines *s, struct line *q)
 		state = waits_packet_state(p, q->signals, &open);
 	if (state != WAITS_PACKET_GOES_ON && state != WAITS_PACKET_UNKNOWN)
 		add_signal_wait(s, q, state, open);
-	else if (q->front < q->n && !q->front && p->type == SYMBOLS_AQL_INVALID)
+	else if (q->front < q->n && !q->front && p->type == SYMBOLS_AQL_INVALID && q->is_blank)
 		add_slot_wait(s, q);
 	else if (q->front)
 		q->node = dispatch_node(s, q, q->front - 1);
@@ -410,13 +482,23 @@ static uint32_t keeper(struct lines *s, struct line *q)
 void look_at_queues(struct look *l)
 {
 	const struct snapshot *seen = l->seen;
-	struct lines s = { .look = l, .all = seen->n_queues <= QUEUES_MAX };
+	const struct target *t = l->target;
+	const char *hidden = t->ops->hidden_queues ? t->ops->hidden_queues(l->target, l->arena) : NULL;
+	struct lines s = { .look = l, .all = seen->n_queues <= QUEUES_MAX && !hidden };
 
+	look_missing(l, hidden);
+	if (seen->n_queues > QUEUES_MAX)
+		look_missing(l, rpc_arena_printf(l->arena, "packets of the queues behind the first %u", QUEUES_MAX));
 	s.list = rpc_arena_array(l->arena, seen->n_queues + 1, sizeof(*s.list));
-	for (size_t i = 0; s.list && i < seen->n_queues && s.n < QUEUES_MAX; i++)
-		if (seen->queues[i].type == RPC_QUEUE_TYPE_COMPUTE_AQL && seen->queues[i].has_ring_base &&
-		    seen->queues[i].has_read_pointer && seen->queues[i].has_write_pointer)
+	for (size_t i = 0; s.list && i < seen->n_queues && s.n < QUEUES_MAX; i++) {
+		if (seen->queues[i].type != RPC_QUEUE_TYPE_COMPUTE_AQL)
+			continue;
+		if (seen->queues[i].has_ring_base && seen->queues[i].has_read_pointer && seen->queues[i].has_write_pointer)
 			read_line(&s, &seen->queues[i]);
+		else
+			s.all = false;
+	}
+	keep_those_that_stand_still(&s);
 	for (size_t i = 0; i < s.n; i++) {
 		struct line *q = &s.list[i];
 		uint32_t open;
@@ -426,7 +508,7 @@ void look_at_queues(struct look *l)
 		if (waits_packet_state(&q->packets[q->front], q->signals, &open) == WAITS_PACKET_UNKNOWN)
 			look_missing(l, rpc_arena_printf(l->arena, "queue %u: the signals that its packet waits for are not readable",
 							 q->queue->queue_id));
-		if (open || (!q->front && q->packets[0].type == SYMBOLS_AQL_INVALID))
+		if (open || (!q->front && q->packets[0].type == SYMBOLS_AQL_INVALID && q->is_blank))
 			(void)keeper(&s, q);
 	}
 }
