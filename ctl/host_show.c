@@ -65,7 +65,6 @@ static void print_head(struct ctl *c, const struct rpc_host_stacks_result *r)
 		out_str(o, color_begin(COLOR_BAD, c->output.color));
 		text_wrap(o, r->findings[i], strlen(r->findings[i]), c->output.width, INDENT);
 		out_str(o, color_end(COLOR_BAD, c->output.color));
-		out_char(o, '\n');
 	}
 }
 

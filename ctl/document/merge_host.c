@@ -3,6 +3,7 @@
  * Threads of many processes: groups that do the same at the same place are one, and ranks whose main threads are
  * elsewhere than the others' are odd.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,7 +67,7 @@ static int fill(struct rpc_arena *a, const struct merge_part *part, size_t at, s
 	const struct rpc_merged_threads *t = &part->s->host_groups[at];
 	struct merge_set own;
 	const char *key = host_key(a, &t->group);
-	int r = key ? merge_set_init(a, part->s->n_ranks, &own) : rpc_arena_error(a);
+	int r = key ? merge_set_init(a, part->s->n_ranks, &own) : -ENOMEM;
 
 	if (r == 0)
 		r = merge_set_parse(t->ranks, &own);

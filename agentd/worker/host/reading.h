@@ -48,7 +48,7 @@ struct reading_row {
 	size_t n;
 	uint32_t elided, elided_after;
 	uint64_t switches; /**< How often it had been on a processor when it was read; 0: not proven. */
-	bool has_held_lock; /**< It has not run since before the lock's holder was looked up: it was that all the while. */
+	bool has_held_lock; /**< It has not run since before the lock's holder was looked up, so that it still is. */
 	/* Published on their own, later. */
 	struct native_stack native;
 	struct reading_wait wait;

@@ -247,7 +247,8 @@ static uint32_t dispatch_node(struct lines *s, struct line *q, uint32_t i)
 
 static bool is_barrier(const struct symbols_aql_packet *p)
 {
-	return p->type == SYMBOLS_AQL_BARRIER_AND || p->type == SYMBOLS_AQL_BARRIER_OR || p->type == SYMBOLS_AQL_BARRIER_VALUE;
+	return p->type == SYMBOLS_AQL_BARRIER_AND || p->type == SYMBOLS_AQL_BARRIER_OR ||
+	       p->type == SYMBOLS_AQL_BARRIER_VALUE;
 }
 
 /* A packet whose completion gives a signal. */
@@ -269,7 +270,8 @@ static void add_producer(struct lines *s, uint32_t word, struct line *q, uint32_
 	look_add_edge(l, word, node, c, false);
 	/* Packets start in order, and one with the barrier bit when those before it are done. */
 	look_add_edge(l, node, behind,
-		      is_barrier(&q->packets[q->front]) || q->packets[i].barrier ? WAITS_PROVEN : WAITS_INFERRED, false);
+		      is_barrier(&q->packets[q->front]) || q->packets[i].barrier ? WAITS_PROVEN : WAITS_INFERRED,
+		      false);
 }
 
 /* The word that a packet waits for, and who gives it. */
@@ -493,7 +495,8 @@ void look_at_queues(struct look *l)
 	for (size_t i = 0; s.list && i < seen->n_queues && s.n < QUEUES_MAX; i++) {
 		if (seen->queues[i].type != RPC_QUEUE_TYPE_COMPUTE_AQL)
 			continue;
-		if (seen->queues[i].has_ring_base && seen->queues[i].has_read_pointer && seen->queues[i].has_write_pointer)
+		if (seen->queues[i].has_ring_base && seen->queues[i].has_read_pointer &&
+		    seen->queues[i].has_write_pointer)
 			read_line(&s, &seen->queues[i]);
 		else
 			s.all = false;

@@ -319,7 +319,7 @@ int host_compare(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *befo
 	list = rpc_arena_array(a, b->n_groups + h->n_groups, sizeof(*list));
 	pairs = rpc_arena_array(a, h->n_groups, sizeof(*pairs));
 	if (!was || !is || !taken || !list || !pairs)
-		return rpc_arena_error(a);
+		return -ENOMEM;
 	pair(b, h, was, is, taken, pairs);
 	for (size_t i = 0; i < h->n_groups; i++)
 		list[i] = change_of(pairs[i] < b->n_groups ? &b->groups[pairs[i]] : NULL, &h->groups[i]);

@@ -12,6 +12,8 @@
 #define AGAIN_MAX_MS 600000u
 /* Processes of a tree that are shown. */
 #define TREE_MAX     64
+#define QUEUES_MAX   1024 /* As many as host.stacks takes. */
+#define REPLY_MEMORY_MAX ((size_t)512 << 20)
 
 static const char *again;
 static bool tree, queues;
@@ -44,7 +46,7 @@ static int take_queues(struct ctl *c, struct rpc_host_stacks_params *p)
 	p->queues = rpc_arena_array(&c->arena, r.n_queues, sizeof(*p->queues));
 	if (!p->queues)
 		return ctl_fail(c, ENOMEM, "queues");
-	for (size_t i = 0; i < r.n_queues; i++) {
+	for (size_t i = 0; i < r.n_queues && p->n_queues < QUEUES_MAX; i++) {
 		const struct rpc_queue *q = &r.queues[i];
 
 		if (q->type == RPC_QUEUE_TYPE_COMPUTE_AQL && q->has_ring_base && q->has_ring_bytes &&
@@ -53,7 +55,7 @@ static int take_queues(struct ctl *c, struct rpc_host_stacks_params *p)
 									     q->ring_bytes, q->read_pointer,
 									     q->write_pointer };
 	}
-	p->has_queues = true;
+	p->has_queues = p->n_queues > 0;
 	return 0;
 }
 
@@ -189,6 +191,7 @@ static int run(struct ctl *c, int argc, char **argv)
 	uint32_t ms = 0;
 	int r = args_pid(c, argv[0], &l.params.pid);
 
+	c->arena.limit = REPLY_MEMORY_MAX;
 	if (r == 0 && again && tree)
 		return ctl_usage(c, "--again looks at one process, and --tree at several");
 	if (r == 0 && again)

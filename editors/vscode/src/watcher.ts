@@ -13,7 +13,7 @@ import type { Texts } from "./texts";
 const SETTING = "gpuAgent.watchExceptions";
 /** Between two looks for processes that have begun. */
 const POLL_MS = 5000;
-/** Each takes one of the sessions that a user may have (sessions_per_user, 32): most are left for debugging. */
+/** Each takes one of the sessions that a user may have (sessions_per_user, 32): half are left for debugging. */
 const WATCHED_MAX = 16;
 /** The core file of a record may take so long to be written. */
 const RECORD_MS = 15000;
@@ -28,6 +28,11 @@ function keyOf(p: Process): string {
 	return `${p.pid} ${p.start_ticks ?? ""}`;
 }
 
+/** What the process named itself.  In notices `[text](target)` would be a link, and a target may be a command. */
+function plain(text: string): string {
+	return text.replace(/[[\]]/g, "|");
+}
+
 /** In one line, for a person. */
 export function describe(p: Pick<Process, "pid" | "comm">, raised: ExceptionRaisedParams): string {
 	const group = raised.groups.at(0);
@@ -37,7 +42,7 @@ export function describe(p: Pick<Process, "pid" | "comm">, raised: ExceptionRais
 		...(frame?.file ? [`${frame.file.replace(/^.*\//, "")}:${frame.line ?? "?"}`] : []),
 	].join(", ");
 	const text = raised.text.replace(/\.$/, "");
-	return `GPU exception in process ${p.pid} ${p.comm}: ${text}${place ? ` (${place})` : ""}.`;
+	return plain(`GPU exception in process ${p.pid} ${p.comm}: ${text}${place ? ` (${place})` : ""}.`);
 }
 
 export class Watcher implements vscode.Disposable {
@@ -46,6 +51,10 @@ export class Watcher implements vscode.Disposable {
 	private readonly watched = new Map<string, Process>();
 	/** These are not attached to, again or at all. */
 	private readonly left = new Set<string>();
+	/** Of these somebody needs the process alone. */
+	private readonly leftPids = new Set<number>();
+	/** Counts the changes of the settings: what was begun before one ends with it. */
+	private generation = 0;
 	/** A person has been told of these. */
 	private readonly told = new Set<string>();
 	private readonly log = vscode.window.createOutputChannel("GPU agent", { log: true });
@@ -63,6 +72,7 @@ export class Watcher implements vscode.Disposable {
 
 	/** Lets go of a process, for somebody who needs it alone. */
 	async leave(pid: number): Promise<void> {
+		this.leftPids.add(pid);
 		for (const [session, p] of this.watched)
 			if (p.pid === pid) {
 				this.left.add(keyOf(p));
@@ -72,6 +82,7 @@ export class Watcher implements vscode.Disposable {
 	}
 
 	dispose(): void {
+		this.generation++;
 		clearInterval(this.poll);
 		void this.agent?.close();
 		vscode.Disposable.from(...this.listeners).dispose();
@@ -79,6 +90,7 @@ export class Watcher implements vscode.Disposable {
 
 	/** As the settings are now.  With the connection end the sessions that it holds. */
 	private apply(): void {
+		this.generation++;
 		clearInterval(this.poll);
 		void this.agent?.close();
 		if (!vscode.workspace.getConfiguration().get<boolean>(SETTING, false))
@@ -91,11 +103,12 @@ export class Watcher implements vscode.Disposable {
 		if (this.looking)
 			return;
 		this.looking = true;
+		const generation = this.generation;
 		try {
-			const agent = this.agent ?? await this.connect();
+			const agent = this.agent ?? await this.connect(generation);
 			const { processes } = await agent.processList();
 			for (const p of processes)
-				if (this.watched.size < WATCHED_MAX && this.wants(p))
+				if (generation === this.generation && this.watched.size < WATCHED_MAX && this.wants(p))
 					await this.watch(agent, p);
 		} catch (error) {
 			this.log.debug(String(error));
@@ -104,8 +117,12 @@ export class Watcher implements vscode.Disposable {
 		}
 	}
 
-	private async connect(): Promise<Client> {
+	private async connect(generation: number): Promise<Client> {
 		const agent = await Client.connect(socketSetting() ?? defaultSocket());
+		if (generation !== this.generation) {
+			void agent.close();
+			throw new Error("the settings have changed meanwhile");
+		}
 		agent.on("exception.raised", (raised) => void this.raised(raised).catch((error: unknown) => this.log.warn(String(error))));
 		agent.on("session.ended", ({ session, reason }) => {
 			const p = this.watched.get(session);
@@ -127,7 +144,7 @@ export class Watcher implements vscode.Disposable {
 
 	private wants(p: Process): boolean {
 		const key = keyOf(p);
-		return p.uid === process.getuid?.() && (p.debuggable || p.session !== undefined) && !this.left.has(key) &&
+		return p.uid === process.getuid?.() && (p.debuggable || p.session !== undefined) && !this.left.has(key) && !this.leftPids.has(p.pid) &&
 			![...this.watched.values()].some((w) => keyOf(w) === key);
 	}
 
@@ -135,6 +152,10 @@ export class Watcher implements vscode.Disposable {
 		let session: string | undefined;
 		try {
 			({ session } = await agent.sessionAttach({ pid: p.pid }));
+			if (this.leftPids.has(p.pid)) {
+				await agent.sessionDetach({ session });
+				return;
+			}
 			this.watched.set(session, p);
 			await agent.exceptionSubscribe({ session, exceptions: FAULTS });
 			this.log.info(`process ${p.pid} ${p.comm} is watched`);
@@ -158,7 +179,7 @@ export class Watcher implements vscode.Disposable {
 		this.told.add(keyOf(p));
 		const text = describe(p, raised);
 		this.log.info(text);
-		const open = await this.isKept(raised.session) ? ["Open Record"] : [];
+		const open = await this.isKept(raised.session).catch(() => false) ? ["Open Record"] : [];
 		const chosen = await vscode.window.showWarningMessage(text, "Attach", ...open);
 		if (chosen === "Attach")
 			await attach(p.pid);

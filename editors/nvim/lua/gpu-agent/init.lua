@@ -168,6 +168,8 @@ function M.setup(options)
   for name, value in pairs(options or {}) do
     M[name] = value
   end
+  -- Where the runtime path got this folder too late for its plugins to be loaded.
+  vim.cmd.runtime("plugin/gpu-agent.lua")
   dap.adapters["gpu-agent"] = { type = "executable", command = M.command, args = { "dap" } }
   for _, filetype in ipairs(M.filetypes) do
     dap.configurations[filetype] = dap.configurations[filetype] or {}
