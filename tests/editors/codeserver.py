@@ -185,7 +185,7 @@ def drive(story, s, chromium, modules, url, **meetings):
         time.sleep(0.05)
     assert driver.popen.returncode == 0, driver.err()
     print("".join(f"  {line}\n" for line in driver.err().splitlines()), end="")
-    return json.loads((PICTURES / "seen.json").read_text())
+    return json.loads((PICTURES / f"seen-{story}.json").read_text())
 
 
 def has_row(rows, *parts):

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Uses VS Code in a browser as a person does, and writes down what was on the screen.
 // Where others have to see or do something, it says a word and waits for a line.
-// usage: node drive.js STORY URL PID SOURCE SOCKET OUT   OUT/seen.json: texts by name; OUT/*.png: pictures
+// usage: node drive.js STORY URL PID SOURCE SOCKET OUT   OUT/seen-STORY.json: texts by name; OUT/*.png: pictures
 "use strict";
 const fs = require("fs");
 const { chromium } = require("playwright-core");
@@ -46,12 +46,12 @@ async function main() {
 				await STEPS[name]();
 			} catch (error) {
 				await screen.shoot("failed").catch(() => undefined);
-				throw new Error(`${name}: ${error.message}\n(${out} has failed.png and seen.json)`);
+				throw new Error(`${name}: ${error.message}\n(${out} has failed.png and seen-${story}.json)`);
 			}
 			console.error(`${name}: ${Date.now() - start} ms`);
 		}
 	} finally {
-		fs.writeFileSync(`${out}/seen.json`, JSON.stringify(screen.seen, null, 1));
+		fs.writeFileSync(`${out}/seen-${story}.json`, JSON.stringify(screen.seen, null, 1));
 		await browser.close();
 		process.stdin.destroy();
 	}
