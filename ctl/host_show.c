@@ -49,6 +49,18 @@ static void print_rank(struct out *o, const struct rpc_process_rank *r)
 	text_put(o, " (", r->from, ")\n");
 }
 
+static void print_findings(struct ctl *c, const struct rpc_host_stacks_result *r)
+{
+	for (size_t i = 0; i < r->n_findings; i++) {
+		auto_out struct out line = { 0 };
+
+		text_put(&line, "", r->findings[i], "");
+		out_str(&c->output.text, color_begin(COLOR_BAD, c->output.color));
+		text_wrap(&c->output.text, line.data ? line.data : "", line.size, c->output.legend ? c->output.width : 0, INDENT);
+		out_str(&c->output.text, color_end(COLOR_BAD, c->output.color));
+	}
+}
+
 static void print_head(struct ctl *c, const struct rpc_host_stacks_result *r)
 {
 	struct out *o = &c->output.text;
@@ -61,11 +73,7 @@ static void print_head(struct ctl *c, const struct rpc_host_stacks_result *r)
 		print_rank(o, &r->rank);
 	for (size_t i = 0; i < r->n_python; i++)
 		print_python(o, &r->python[i]);
-	for (size_t i = 0; i < r->n_findings; i++) {
-		out_str(o, color_begin(COLOR_BAD, c->output.color));
-		text_wrap(o, r->findings[i], strlen(r->findings[i]), c->output.width, INDENT);
-		out_str(o, color_end(COLOR_BAD, c->output.color));
-	}
+	print_findings(c, r);
 }
 
 /* Have the threads run since the first look?  Only of the same threads that is known. */
@@ -311,14 +319,7 @@ static void print_summary(struct ctl *c, const struct rpc_host_stacks_result *r)
 	out_fmt(&o, ", %" PRIu64 " us stopped", r->stopped_us);
 	if (o.data)
 		text_wrap(&c->output.text, o.data, o.size, c->output.legend ? c->output.width : 0, INDENT);
-	for (size_t i = 0; i < r->n_findings; i++) {
-		auto_out struct out line = { 0 };
-
-		text_put(&line, "", r->findings[i], "");
-		out_str(&c->output.text, color_begin(COLOR_BAD, c->output.color));
-		text_wrap(&c->output.text, line.data ? line.data : "", line.size, c->output.legend ? c->output.width : 0, INDENT);
-		out_str(&c->output.text, color_end(COLOR_BAD, c->output.color));
-	}
+	print_findings(c, r);
 }
 
 static const char *moved(struct ctl *c, const struct rpc_thread_change *change, const char *state)

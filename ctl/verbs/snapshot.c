@@ -55,9 +55,9 @@ static int status_of(const struct ctl *c, const struct rpc_gpu_snapshot_result *
  */
 static int add_host(struct ctl *c, struct rpc_gpu_snapshot_result *s)
 {
-	struct rpc_host_stacks_params p;
+	struct rpc_host_stacks_params p = { .pid = s->process.pid };
 	struct rpc_host_stacks_result stacks;
-	int r = host_ask(&c->arena, s, &p);
+	int r = host_ask(&c->arena, s->queues, s->n_queues, &p);
 
 	if (r < 0)
 		return ctl_fail(c, -r, "asking for threads");

@@ -324,7 +324,7 @@ int dap_source(struct dap *d, const struct dap_request *q, struct dap_answer *re
 		return dap_invalid(&ret->err, "sourceReference: no frame of this session has had it");
 	l = &d->listings[reference - 1];
 	l->used = ++d->listing_uses;
-	if (!l->text.size && make_text(d, l) < 0)
+	if ((!l->text.size || l->failed) && make_text(d, l) < 0)
 		return agent_err_no_memory(&ret->err, NULL);
 	out_json_fmt(&ret->body, "{'content':%s,'mimeType':'text/x-asm'}", l->text.data);
 	return 0;

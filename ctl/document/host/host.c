@@ -9,14 +9,16 @@
 #include "base/cleanup.h"
 #include "base/out.h"
 
-int host_ask(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, struct rpc_host_stacks_params *ret)
+/* As many as host.stacks takes. */
+#define QUEUES_MAX 1024
+
+int host_ask(struct rpc_arena *a, const struct rpc_queue *queues, size_t n, struct rpc_host_stacks_params *ret)
 {
-	*ret = (struct rpc_host_stacks_params){ .pid = s->process.pid };
-	ret->queues = rpc_arena_array(a, s->n_queues, sizeof(*ret->queues));
+	ret->queues = rpc_arena_array(a, n, sizeof(*ret->queues));
 	if (!ret->queues)
 		return rpc_arena_error(a);
-	for (size_t i = 0; i < s->n_queues && ret->n_queues < 1024; i++) {
-		const struct rpc_queue *q = &s->queues[i];
+	for (size_t i = 0; i < n && ret->n_queues < QUEUES_MAX; i++) {
+		const struct rpc_queue *q = &queues[i];
 
 		if (q->type == RPC_QUEUE_TYPE_COMPUTE_AQL && q->has_ring_base && q->has_ring_bytes &&
 		    q->has_read_pointer && q->has_write_pointer)
@@ -259,7 +261,9 @@ static const char **keys_of(struct rpc_arena *a, const struct rpc_host_stacks_re
 	return keys;
 }
 
-static struct rpc_thread_change change_of(const struct rpc_thread_group *was, const struct rpc_thread_group *is)
+/* @param is_equal  Their stacks are equal. */
+static struct rpc_thread_change change_of(const struct rpc_thread_group *was, const struct rpc_thread_group *is,
+					  bool is_equal)
 {
 	struct rpc_thread_change c = { .change = !was ? RPC_CHANGE_ADDED :
 						 !is  ? RPC_CHANGE_REMOVED :
@@ -268,7 +272,7 @@ static struct rpc_thread_change change_of(const struct rpc_thread_group *was, co
 				       .threads_after = is ? is->threads : 0,
 				       .group = is ? *is : *was };
 
-	if (was && is && is_same_threads(was, is))
+	if (is_equal && is_same_threads(was, is))
 		c.change = RPC_CHANGE_SAME;
 	c.has_ran = was && is && host_find_ran(was, is, &c.ran);
 	return c;
@@ -321,12 +325,16 @@ int host_compare(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *befo
 	if (!was || !is || !taken || !list || !pairs)
 		return -ENOMEM;
 	pair(b, h, was, is, taken, pairs);
-	for (size_t i = 0; i < h->n_groups; i++)
-		list[i] = change_of(pairs[i] < b->n_groups ? &b->groups[pairs[i]] : NULL, &h->groups[i]);
+	for (size_t i = 0; i < h->n_groups; i++) {
+		bool is_found = pairs[i] < b->n_groups;
+
+		list[i] = change_of(is_found ? &b->groups[pairs[i]] : NULL, &h->groups[i],
+				    is_found && !strcmp(was[pairs[i]], is[i]));
+	}
 	ret->n_host_groups = h->n_groups;
 	for (size_t k = 0; k < b->n_groups; k++)
 		if (!taken[k])
-			list[ret->n_host_groups++] = change_of(&b->groups[k], NULL);
+			list[ret->n_host_groups++] = change_of(&b->groups[k], NULL, false);
 	ret->host_groups = list;
 	ret->has_host_groups = true;
 	return 0;

@@ -7,12 +7,12 @@
 
 #include "base/cleanup.h"
 #include "ctl/ctl.h"
+#include "ctl/document/host/host.h"
 #include "ctl/host_show.h"
 
 #define AGAIN_MAX_MS 600000u
 /* Processes of a tree that are shown. */
 #define TREE_MAX     64
-#define QUEUES_MAX   1024 /* As many as host.stacks takes. */
 #define REPLY_MEMORY_MAX ((size_t)512 << 20)
 
 static const char *again;
@@ -34,7 +34,6 @@ struct look {
 
 /* ------------------------------------------------------------------ asking ------------------- */
 
-/* Only what describes the ring of packets is of use. */
 static int take_queues(struct ctl *c, struct rpc_host_stacks_params *p)
 {
 	const struct rpc_gpu_queues_params ask = { .session = c->session.session };
@@ -43,20 +42,8 @@ static int take_queues(struct ctl *c, struct rpc_host_stacks_params *p)
 
 	if (e < 0)
 		return e;
-	p->queues = rpc_arena_array(&c->arena, r.n_queues, sizeof(*p->queues));
-	if (!p->queues)
-		return ctl_fail(c, ENOMEM, "queues");
-	for (size_t i = 0; i < r.n_queues && p->n_queues < QUEUES_MAX; i++) {
-		const struct rpc_queue *q = &r.queues[i];
-
-		if (q->type == RPC_QUEUE_TYPE_COMPUTE_AQL && q->has_ring_base && q->has_ring_bytes &&
-		    q->has_read_pointer && q->has_write_pointer)
-			p->queues[p->n_queues++] = (struct rpc_queue_place){ q->queue_id, q->gpu_id, q->ring_base,
-									     q->ring_bytes, q->read_pointer,
-									     q->write_pointer };
-	}
-	p->has_queues = p->n_queues > 0;
-	return 0;
+	e = host_ask(&c->arena, r.queues, r.n_queues, p);
+	return e < 0 ? ctl_fail(c, -e, "queues") : 0;
 }
 
 /* Queues are known to a session alone; it is over before the threads are looked at. */

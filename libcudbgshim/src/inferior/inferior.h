@@ -66,6 +66,9 @@ struct inferior_frame {
  */
 bool inferior_let_go(const struct cudbgshim_tracer *t, const struct inferior_thread *seen);
 
+/** Set the registers of a stopped thread.  @return 0, -errno. */
+int inferior_set_registers(const struct cudbgshim_tracer *t, pid_t tid, const struct inferior_registers *regs);
+
 /**
  * Find a piece of code that calls rt_sigreturn.
  * @return 0, -ENOENT, -errno.
@@ -82,8 +85,6 @@ int inferior_find_restorer(const struct cudbgshim_memory *memory, const char *ma
 
 /** Read the registers of a stopped thread.  @return 0, -errno. */
 int inferior_get_registers(const struct cudbgshim_tracer *t, pid_t tid, struct inferior_registers *ret);
-/** Set them.  @return 0, -errno. */
-int inferior_set_registers(const struct cudbgshim_tracer *t, pid_t tid, const struct inferior_registers *regs);
 uint64_t inferior_pc(const struct inferior_registers *regs);
 uint64_t inferior_sp(const struct inferior_registers *regs);
 

@@ -9,6 +9,11 @@
 
 #define STOP_MS 500u
 
+int inferior_set_registers(const struct cudbgshim_tracer *t, pid_t tid, const struct inferior_registers *regs)
+{
+	return t->set(t->ctx, tid, CUDBGSHIM_PART_REGISTERS, &regs->user, sizeof(regs->user));
+}
+
 /* Let a system call go on that only our looking interrupted. */
 static void forgive(const struct cudbgshim_tracer *t, const struct inferior_thread *seen)
 {

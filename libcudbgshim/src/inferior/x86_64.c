@@ -98,11 +98,6 @@ int inferior_get_registers(const struct cudbgshim_tracer *t, pid_t tid, struct i
 	return r;
 }
 
-int inferior_set_registers(const struct cudbgshim_tracer *t, pid_t tid, const struct inferior_registers *regs)
-{
-	return t->set(t->ctx, tid, CUDBGSHIM_PART_REGISTERS, &regs->user, sizeof(regs->user));
-}
-
 uint64_t inferior_pc(const struct inferior_registers *regs)
 {
 	return regs->user.rip;

@@ -537,9 +537,54 @@ static void survives_small_arenas(void)
 	TEST_EQ(r, 0);
 }
 
+/* Threads are found again whether their stacks are equal or not; only equal stacks are the same place. */
+static void threads_are_found_again(void)
+{
+	static const struct {
+		uint32_t tid;
+		uint64_t switches;
+		const char *waits_in;
+		enum rpc_change want;
+		bool ran;
+	} rows[] = {
+		{ 7, 5, "poll", RPC_CHANGE_SAME, false },
+		{ 7, 6, "poll", RPC_CHANGE_SAME, true },
+		{ 7, 6, "read", RPC_CHANGE_CHANGED, true },
+		{ 7, 5, "read", RPC_CHANGE_CHANGED, false },
+		{ 8, 6, "read", RPC_CHANGE_ADDED, false },
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		auto_rpc_arena struct rpc_arena arena;
+		struct snapshot_build before, after;
+		struct rpc_comparison c;
+		uint32_t was = 7, is = rows[i].tid;
+		struct rpc_thread_group b = { .threads = 1, .tids = &was, .n_tids = 1, .has_switches = true,
+					      .switches = 5, .waits_in = "poll", .state = RPC_THREAD_STATE_BLOCKED };
+		struct rpc_thread_group h = b;
+
+		h.tids = &is;
+		h.switches = rows[i].switches;
+		h.waits_in = rows[i].waits_in;
+		rpc_arena_init(&arena, 0);
+		snapshot_build(&before, SECOND, "q3:5/12 g100:64@3/5");
+		snapshot_build(&after, 3 * SECOND, "q3:9/12 g100:64@3/9");
+		before.s.has_host = after.s.has_host = true;
+		before.s.host = (struct rpc_host_stacks_result){ .groups = &b, .n_groups = 1 };
+		after.s.host = (struct rpc_host_stacks_result){ .groups = &h, .n_groups = 1 };
+		TEST_ROW_EQ(i, compare_snapshots(&arena, &before.s, &after.s, false, &c), 0);
+		TEST_ROW_EQ(i, c.has_host_groups, true);
+		/* Other threads: one group is new, and one gone. */
+		TEST_ROW_EQ(i, c.n_host_groups, rows[i].want == RPC_CHANGE_ADDED ? 2 : 1);
+		TEST_ROW_EQ(i, c.host_groups[0].change, rows[i].want);
+		TEST_ROW_EQ(i, c.host_groups[0].has_ran, rows[i].want != RPC_CHANGE_ADDED);
+		TEST_ROW_EQ(i, c.host_groups[0].ran, rows[i].ran);
+	}
+}
+
 TEST_SUITE(ctl_compare, TEST(finds_the_verdict), TEST(sees_ended_dispatches),
 	   TEST(needs_time_between), TEST(sees_new_workgroups),
 	   TEST(digests_decide), TEST(each_queue_has_a_verdict), TEST(speaks_of_lines),
 	   TEST(pairs_what_belongs_together), TEST(lanes_of_parts_are_compared),
 	   TEST(a_wave_at_two_places_has_faulted_once), TEST(a_new_ring_is_a_new_queue),
-	   TEST(refuses_other_processes), TEST(survives_small_arenas));
+	   TEST(refuses_other_processes), TEST(threads_are_found_again), TEST(survives_small_arenas));
