@@ -37,7 +37,7 @@ static const int common_calls[] = {
 	SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(prctl), SCMP_SYS(pread64), SCMP_SYS(prlimit64),
 	SCMP_SYS(read), SCMP_SYS(readv), SCMP_SYS(recvfrom), SCMP_SYS(recvmsg),
 	SCMP_SYS(restart_syscall), SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask),
-	SCMP_SYS(rt_sigreturn), SCMP_SYS(sendmsg), SCMP_SYS(sendto), SCMP_SYS(setsockopt),
+	SCMP_SYS(rt_sigreturn), SCMP_SYS(setsockopt),
 	SCMP_SYS(shutdown), SCMP_SYS(timerfd_create),
 	SCMP_SYS(timerfd_settime), SCMP_SYS(uname), SCMP_SYS(write), SCMP_SYS(writev),
 };
@@ -78,7 +78,7 @@ static const int adapter_calls[] = {
 
 /* libcuda and libcudadebugger make these calls, and the thread library and loader under them. */
 static const int driver_calls[] = {
-	SCMP_SYS(clone), SCMP_SYS(clone3), SCMP_SYS(epoll_create),
+	SCMP_SYS(accept), SCMP_SYS(accept4), SCMP_SYS(clone), SCMP_SYS(clone3), SCMP_SYS(epoll_create),
 	SCMP_SYS(fadvise64), SCMP_SYS(fallocate), SCMP_SYS(fchmod), SCMP_SYS(fdatasync),
 	SCMP_SYS(flock), SCMP_SYS(fstatfs), SCMP_SYS(fsync), SCMP_SYS(get_mempolicy),
 	SCMP_SYS(getcpu), SCMP_SYS(getpeername), SCMP_SYS(getpgrp), SCMP_SYS(getppid),
@@ -95,8 +95,12 @@ static const int driver_calls[] = {
 	SCMP_SYS(set_mempolicy), SCMP_SYS(set_robust_list), SCMP_SYS(set_tid_address),
 	SCMP_SYS(setpriority), SCMP_SYS(sigaltstack),
 	SCMP_SYS(statfs), SCMP_SYS(sysinfo), SCMP_SYS(time), SCMP_SYS(timerfd_gettime),
-	SCMP_SYS(times), SCMP_SYS(umask), SCMP_SYS(unlink), SCMP_SYS(unlinkat),
+	SCMP_SYS(times), SCMP_SYS(umask),
 };
+
+/* A driver's sockets are made, bound and connected by the connect broker, which answers for its files, too. */
+static const int broker_calls[] = { SCMP_SYS(socket), SCMP_SYS(bind),     SCMP_SYS(listen),  SCMP_SYS(connect),
+				    SCMP_SYS(unlink), SCMP_SYS(unlinkat), SCMP_SYS(symlink), SCMP_SYS(symlinkat) };
 
 /* All that a tracer needs, for it gets nothing of the common ones. */
 static const int tracer_calls[] = {
@@ -118,7 +122,7 @@ static const int judge_calls[] = {
 };
 
 /* setitimer ends a call that takes too long. */
-static const int connect_calls[] = { SCMP_SYS(bind), SCMP_SYS(connect), SCMP_SYS(setitimer) };
+static const int connect_calls[] = { SCMP_SYS(bind), SCMP_SYS(connect), SCMP_SYS(listen), SCMP_SYS(setitimer) };
 
 static const int store_calls[] = {
 	SCMP_SYS(fadvise64), SCMP_SYS(fallocate), SCMP_SYS(flock), SCMP_SYS(fsetxattr),
@@ -324,26 +328,13 @@ static int allow_connected_sockets(scmp_filter_ctx ctx, int call)
 	return r;
 }
 
-/*
- * The vendor's debug engine, when it is initialised, listens on all addresses of the network and
- * accepts anybody who connects.  It goes on without that on a machine that has no such network.
- * What it needs is the way to its other half, which listens in the target on a Unix socket.
- */
-static int allow_unix_sockets(scmp_filter_ctx ctx)
-{
-	int r = allow_connected_sockets(ctx, SCMP_SYS(socket));
-
-	return r < 0 ? r : seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1,
-					    SCMP_A0(SCMP_CMP_NE, AF_UNIX));
-}
-
 static int allow_driver(scmp_filter_ctx ctx)
 {
 	int r = allow(ctx, session_calls, ARRAY_SIZE(session_calls));
 
 	if (r == 0)
 		r = allow(ctx, driver_calls, ARRAY_SIZE(driver_calls));
-	return r < 0 ? r : allow_unix_sockets(ctx);
+	return r;
 }
 
 static int allow_driver_that_traces(scmp_filter_ctx ctx)
@@ -360,9 +351,21 @@ static int allow_tracer(scmp_filter_ctx ctx)
 	return r < 0 ? r : allow_calls_in_target(ctx);
 }
 
+/* With that flag, sending connects a socket of the internet (tcp(7)), which is what connect(2) is judged for. */
+static int allow_sending(scmp_filter_ctx ctx)
+{
+	int r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(sendto), 1, SCMP_A3(SCMP_CMP_MASKED_EQ, MSG_FASTOPEN, 0));
+
+	return r < 0 ? r : seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(sendmsg), 1,
+					    SCMP_A2(SCMP_CMP_MASKED_EQ, MSG_FASTOPEN, 0));
+}
+
 static int allow_common(scmp_filter_ctx ctx)
 {
 	int r = allow(ctx, common_calls, ARRAY_SIZE(common_calls));
+
+	if (r == 0)
+		r = allow_sending(ctx);
 
 	if (r == 0)
 		r = allow_connected_sockets(ctx, SCMP_SYS(socketpair));
@@ -398,7 +401,7 @@ static int allow_judge(scmp_filter_ctx ctx)
  * @param otherwise  What becomes of calls that are not on the list.
  * @param begin  Adds the calls of every process of a kind.
  * @param more   Adds rules that look at arguments, or NULL.
- * @param ret_notify  Calls of connect(2) wait for whoever has this descriptor; NULL: they are as all others.
+ * @param ret_notify  Calls that make or change sockets wait for whoever has this descriptor; NULL: they are as all others.
  */
 static int apply_to(uint32_t otherwise, int (*begin)(scmp_filter_ctx), const int *extra, size_t n_extra,
 		    int (*more)(scmp_filter_ctx), int *ret_notify)
@@ -416,8 +419,8 @@ static int apply_to(uint32_t otherwise, int (*begin)(scmp_filter_ctx), const int
 		r = allow(ctx, extra, n_extra);
 	if (r == 0 && more)
 		r = more(ctx);
-	if (r == 0 && ret_notify && otherwise != SCMP_ACT_NOTIFY)
-		r = seccomp_rule_add(ctx, SCMP_ACT_NOTIFY, SCMP_SYS(connect), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(broker_calls) && r == 0 && ret_notify && otherwise != SCMP_ACT_NOTIFY; i++)
+		r = seccomp_rule_add(ctx, SCMP_ACT_NOTIFY, broker_calls[i], 0);
 	/* The load comes last: once it has succeeded, nothing can fail any more. */
 	if (r == 0)
 		r = seccomp_load(ctx);
@@ -514,6 +517,14 @@ int sandbox_core(void)
 	if (r == 0)
 		r = landlock_read_only();
 	return r < 0 ? r : apply(core_calls, ARRAY_SIZE(core_calls), allow_read_only_open);
+}
+
+bool sandbox_asks_broker(int call)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(broker_calls); i++)
+		if (broker_calls[i] == call)
+			return true;
+	return false;
 }
 
 int sandbox_worker_driver(bool traces, bool permissive, int *ret_notify)

@@ -49,16 +49,18 @@ int sandbox_worker(bool registers);
  * @param traces  The worker makes calls in the target by itself; else it has nothing of ptrace, and a
  *                tracer does that (sandbox_tracer()).
  * @param permissive  No call is refused for not being on the list: the broker is told of it as it is of
- *                connect(2), and lets it pass.  The calls of which sandbox_agent() speaks stay refused.
+ *                those that it answers, and lets it pass.  The calls of which sandbox_agent() speaks stay refused.
  *                Only with @p ret_notify.
- * @param ret_notify  The descriptor on which the kernel tells of calls of connect(2), which wait for
- *                    whoever has it: give it to the connect broker and close it.  They fail with
- *                    ENOSYS once it is closed everywhere.  NULL: the worker connects to nobody
+ * @param ret_notify  The descriptor on which the kernel tells of the calls of sandbox_asks_broker(), which
+ *                    wait for whoever has it: give it to the connect broker and close it.  They fail with
+ *                    ENOSYS once it is closed everywhere.  NULL: the worker has no sockets but its own
  *                    (EPERM).
  * @return 0, -EOPNOTSUPP (Linux before 5.0), -EBUSY (something above this process is told of system
  *         calls already), other -errno.
  */
 int sandbox_worker_driver(bool traces, bool permissive, int *ret_notify);
+/** @return whether the connect broker answers a system call of a worker with a driver in it: socket(2) and others. */
+bool sandbox_asks_broker(int call);
 /**
  * Confine a tracer: it may trace as a call in the target needs it, read files, duplicate
  * descriptors of the target, and talk to its worker; it has no other call, not even for memory.

@@ -19,7 +19,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "agentd/access.h"
+#include "agentd/sandbox.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -27,11 +27,6 @@
 /* Time for those who are to speak, and for what the kernel may keep us in on a worker's behalf. */
 #define MEET_MS 10000
 #define STUCK_MS 2000
-
-/* Of linux/socket.h from 6.5 on. */
-#ifndef SO_PEERPIDFD
-#define SO_PEERPIDFD 77
-#endif
 
 /* ------------------------------------------------------------------ meeting ------------------ */
 
@@ -93,6 +88,9 @@ int broker_meet_monitor(struct broker *b)
 		b->target = m.pid;
 		b->permissive = m.permissive;
 		b->target_pidfd = TAKE_FD(fds[0]);
+		b->sockets.target = m.pid;
+		b->sockets.target_ns = m.pid_ns;
+		b->sockets.target_pidfd = b->target_pidfd;
 	}
 	close_all(fds);
 	return r;
@@ -124,12 +122,14 @@ int broker_prepare(struct broker *b)
 {
 	int r = seccomp_notify_alloc(&b->request, &b->answer);
 
+	sockets_prepare(&b->sockets);
 	return r < 0 ? r : 0;
 }
 
 void broker_deinit(struct broker *b)
 {
 	seccomp_notify_free(b->request, b->answer);
+	sockets_deinit(&b->sockets);
 	if (b->target_pidfd >= 0)
 		close(b->target_pidfd);
 	if (b->notify_fd >= 0)
@@ -193,100 +193,110 @@ static int take_claim(struct broker *b)
 	return tell(b, IPC_CONNECT_CLAIMED, try_name(m.label));
 }
 
-/* ------------------------------------------------------------------ connections -------------- */
+/* ------------------------------------------------------------------ sockets ------------------- */
 
-/* @return 0, -EPERM: it is not the name of the engine's socket, in every byte; -errno. */
-static int check_name(const struct broker *b)
+/* An address in the worker's memory; once, for the worker may change it meanwhile.  @return its size, -errno. */
+static ssize_t read_name(const struct broker *b, void *to, size_t room)
 {
 	const struct seccomp_data *call = &b->request->data;
-	struct sockaddr_un wanted, asked = { 0 };
-	socklen_t size = make_name(b->label, &wanted);
-	ssize_t n;
+	size_t size = (uint32_t)call->args[2];
 
-	if (!b->label || (socklen_t)call->args[2] != size)
-		return -EPERM;
-	/* Once: the worker may change it meanwhile, and what is connected to is our own copy. */
-	n = pread(b->memory_fd, &asked, size, (off_t)call->args[1]);
-	if (n != (ssize_t)size)
-		return -EFAULT;
-	return memcmp(&asked, &wanted, size) == 0 ? 0 : -EPERM;
+	if (size < sizeof(sa_family_t) || size > room)
+		return -EINVAL;
+	return pread(b->memory_fd, to, size, (off_t)call->args[1]) == (ssize_t)size ? (ssize_t)size : -EFAULT;
 }
 
-/*
- * Is the listener the target?  The name was free when the label was claimed, and the target has lived
- * since, so the number is no other process's.  Files of pidfds differ from Linux 6.9 on.
- */
-static int check_listener(const struct broker *b, int fd)
+/* @return the socket's number in the worker, -errno. */
+static int give(const struct broker *b, int fd, int type)
 {
-	struct ucred peer = { 0 };
-	socklen_t size = sizeof(peer), pidfd_size = sizeof(int);
-	struct stat theirs, ours;
-	auto_close int pidfd = -1;
+	struct seccomp_notif_addfd add = { .id = b->request->id,
+					   .srcfd = (uint32_t)fd,
+					   .newfd_flags = type & SOCK_CLOEXEC ? O_CLOEXEC : 0 };
+	int number = ioctl(b->notify_fd, SECCOMP_IOCTL_NOTIF_ADDFD, &add);
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
-		return -errno;
-	if (peer.pid != b->target)
-		return -EADDRINUSE;
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &pidfd_size) < 0) {
-		if (errno != ENOPROTOOPT)
-			return -EADDRINUSE;
-	} else if (fstat(pidfd, &theirs) < 0 || fstat(b->target_pidfd, &ours) < 0 ||
-		   theirs.st_ino != ours.st_ino || theirs.st_dev != ours.st_dev) {
-		return -EADDRINUSE;
-	}
-	return access_is_alive(b->target_pidfd) ? 0 : -ECONNREFUSED;
+	return number < 0 ? -errno : number;
 }
 
-static int connect_engine(const struct broker *b, int *ret)
+/* @return what socket() answers. */
+static int make_socket_of_worker(struct broker *b)
 {
-	struct sockaddr_un name;
-	socklen_t size = make_name(b->label, &name);
-	auto_close int fd = make_socket();
-	int r;
+	const struct seccomp_data *call = &b->request->data;
+	int type = (int)call->args[1], ours, number;
+	enum socket_kind kind;
+	auto_close int fd = sockets_make(&b->sockets, (int)call->args[0], type, &kind, &ours);
 
 	if (fd < 0)
 		return fd;
-	if (connect(fd, (const struct sockaddr *)&name, size) < 0)
-		return -errno;
-	r = check_listener(b, fd);
-	if (r == 0)
-		*ret = TAKE_FD(fd);
-	return r;
+	number = give(b, fd, type);
+	if (number < 0 && ours >= 0)
+		close(ours);
+	else if (number >= 0)
+		sockets_keep(&b->sockets, kind, ours, number);
+	return number;
 }
 
-/* The worker's own socket is replaced. */
-static int install(const struct broker *b, int fd)
+static int connect_socket(struct broker *b, const struct sockaddr_un *name, size_t size)
 {
-	struct seccomp_notif_addfd add = { .id = b->request->id,
-					   .flags = SECCOMP_ADDFD_FLAG_SETFD,
-					   .srcfd = (uint32_t)fd,
-					   .newfd = (uint32_t)b->request->data.args[0],
-					   .newfd_flags = O_CLOEXEC };
+	char engine[sizeof(name->sun_path)] = "";
+	int r;
 
-	return ioctl(b->notify_fd, SECCOMP_IOCTL_NOTIF_ADDFD, &add) < 0 ? -errno : 0;
-}
-
-/* @return what connect() answers. */
-static int judge(const struct broker *b)
-{
-	auto_close int fd = -1;
-	int r = check_name(b);
-
-	/* A call that was given up: the memory may have been another process's. */
-	if (seccomp_notify_id_valid(b->notify_fd, b->request->id) < 0)
-		return -ECONNABORTED;
-	if (r < 0) {
+	if (b->label)
+		snprintf(engine, sizeof(engine), IPC_CONNECT_NAME, b->label);
+	r = sockets_connect(&b->sockets, (int)b->request->data.args[0], name, size, engine);
+	if (r == -ENOENT || r == -ECONNREFUSED || r == -EACCES) {
 		log_debug("the worker on process %d may not connect there: %s", (int)b->target, strerror(-r));
 		return r;
 	}
-	r = connect_engine(b, &fd);
-	if (r == 0)
-		r = install(b, fd);
 	if (r == -EADDRINUSE)
 		log_warning("process %d: another process listens on the name of its debug engine", (int)b->target);
 	if (r < 0)
 		tell(b, IPC_CONNECT_FAILED, r);
 	return r == -EADDRINUSE ? -EPERM : r;
+}
+
+/*
+ * Nothing is unlinked, and no link is made.  With the rights of root, the library replaces the links of its devices in
+ * /dev/char each time that it is initialised; it does without where it may not, as for any other user.  What it
+ * expects of a name that is empty is what every kernel answers.
+ */
+static int refuse_file(const struct broker *b)
+{
+	const struct seccomp_data *call = &b->request->data;
+	uint64_t path = call->args[call->nr == SCMP_SYS(unlink) ? 0 : 1];
+	char first = '/';
+
+	if ((call->nr == SCMP_SYS(unlink) || call->nr == SCMP_SYS(unlinkat)) &&
+	    pread(b->memory_fd, &first, 1, (off_t)path) != 1)
+		return -EFAULT;
+	return first ? -EACCES : -ENOENT;
+}
+
+/* @return what the call answers. */
+static int judge(struct broker *b)
+{
+	const struct seccomp_data *call = &b->request->data;
+	struct sockaddr_un name = { .sun_family = AF_UNSPEC };
+	ssize_t size = 0;
+
+	if (call->nr == SYS_bind || call->nr == SYS_connect)
+		size = read_name(b, &name, sizeof(name));
+	/* A call that was given up: the memory may have been another process's. */
+	if (seccomp_notify_id_valid(b->notify_fd, b->request->id) < 0)
+		return -ECONNABORTED;
+	if (size < 0)
+		return (int)size;
+	switch (call->nr) {
+	case SYS_socket:
+		return make_socket_of_worker(b);
+	case SYS_bind:
+		return sockets_bind(&b->sockets, (int)call->args[0], &name, (size_t)size);
+	case SYS_listen:
+		return sockets_listen(&b->sockets, (int)call->args[0], (int)call->args[1]);
+	case SYS_connect:
+		return connect_socket(b, &name, (size_t)size);
+	default:
+		return refuse_file(b);
+	}
 }
 
 /* ------------------------------------------------------------------ other calls --------------- */
@@ -319,8 +329,11 @@ static void log_call(struct broker *b)
 static void decide(struct broker *b)
 {
 	*b->answer = (struct seccomp_notif_resp){ .id = b->request->id };
-	if (b->request->data.nr == SYS_connect) {
-		b->answer->error = judge(b);
+	if (sandbox_asks_broker(b->request->data.nr)) {
+		int r = judge(b);
+
+		b->answer->error = r < 0 ? r : 0;
+		b->answer->val = r < 0 ? 0 : r;
 	} else if (b->permissive) {
 		log_call(b);
 		b->answer->flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
@@ -372,10 +385,13 @@ int broker_serve(struct broker *b)
 
 	while (r == 0) {
 		struct pollfd p[] = { { .fd = b->channel, .events = POLLIN },
-				      { .fd = b->notify_fd, .events = POLLIN } };
+				      { .fd = b->notify_fd, .events = POLLIN },
+				      { .fd = sockets_poll_fd(&b->sockets), .events = POLLIN } };
 
-		if (poll(p, 2, -1) < 0)
+		if (poll(p, 3, -1) < 0)
 			r = errno == EINTR ? 0 : -errno;
+		else if (p[2].revents)
+			sockets_forward(&b->sockets);
 		else if (p[1].revents & POLLIN)
 			r = take_call(b);
 		else if (p[0].revents & POLLIN)

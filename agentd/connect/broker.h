@@ -4,8 +4,9 @@
 
 /**
  * @file broker.h
- * Answers a worker's calls of connect(2), which the kernel lets wait for us (seccomp_unotify(2)), and lets those
- * pass that are not on the worker's list where the agent was started with --permissive.
+ * Answers a worker's calls of socket(2), bind(2), listen(2) and connect(2), which the kernel lets wait for us
+ * (seccomp_unotify(2)), and lets those pass that are not on the worker's list where the agent was started with
+ * --permissive.
  *
  * The worker may hold somebody else's code: nothing that it sends is believed, and what could block on
  * it blocks this process alone, which works for no other worker.
@@ -15,6 +16,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "agentd/connect/sockets.h"
 #include "agentd/ipc/connect.h"
 
 /** So many different calls of a permissive worker are logged. */
@@ -22,6 +24,7 @@
 
 struct broker {
 	int channel; /**< To the worker; borrowed. */
+	struct sockets sockets;
 	pid_t target;
 	int target_pidfd;
 	int notify_fd; /**< The worker's calls. */
@@ -36,9 +39,9 @@ struct broker {
 	struct seccomp_notif_resp *answer;
 };
 
-#define BROKER_NULL { .target_pidfd = -1, .notify_fd = -1, .memory_fd = -1 }
+#define BROKER_NULL { .sockets = SOCKETS_NULL, .target_pidfd = -1, .notify_fd = -1, .memory_fd = -1 }
 
-/** Make room for requests, which takes system calls that the sandbox has not.  @return 0, -errno. */
+/** Make what takes system calls that the sandbox has not.  @return 0, -errno. */
 int broker_prepare(struct broker *b);
 /**
  * Take what the monitor says first, and the target's network namespace where this process may enter it.

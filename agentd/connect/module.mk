@@ -1,5 +1,5 @@
 programs += gpu-agent-connect
-gpu-agent-connect_src := $(addprefix agentd/connect/,main.c broker.c)
+gpu-agent-connect_src := $(addprefix agentd/connect/,main.c broker.c sockets.c)
 gpu-agent-connect_libs := agentd base
 gpu-agent-connect_ldlibs := -lseccomp -lcap
 

@@ -4,8 +4,8 @@
 
 /**
  * @file connect.h
- * Messages to the connect broker, which makes a CUDA worker's connection to the debug engine in its
- * target, and no other.
+ * Messages to the connect broker, which makes a CUDA worker's sockets, and connects them to its target and to nothing
+ * else.
  *
  * The monitor connects to the broker, names the target, and gives the connection down to the worker,
  * which cannot change what it says.  One connection serves one worker.
@@ -27,8 +27,8 @@ enum ipc_connect_type {
 	IPC_CONNECT_TARGET = 0x600 + 1,
 	/**
 	 * Worker: struct ipc_connect_plain; the descriptor on which the kernel tells of the worker's calls
-	 * of connect(2), which the worker then closes, and the worker's own memory, open for reading.  Where
-	 * the monitor has said `permissive`, the kernel tells of other calls as well.
+	 * that have to do with sockets (sandbox.h), which the worker then closes, and the worker's own memory, open
+	 * for reading.  Where the monitor has said `permissive`, the kernel tells of other calls as well.
 	 */
 	IPC_CONNECT_WORKER,
 	IPC_CONNECT_CLAIM, /**< Worker: struct ipc_connect_claim, the label; answered. */
@@ -43,6 +43,8 @@ struct ipc_connect_target {
 	int32_t pid;
 	/** 1: the kernel tells also of calls that are not on the worker's list; they are logged and made. */
 	uint32_t permissive;
+	uint32_t unused;
+	uint64_t pid_ns; /**< Inode of the target's namespace of process numbers; 0: it could not be looked at. */
 };
 
 struct ipc_connect_plain {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -87,14 +88,18 @@ static int fork_broker(struct workers *w, const struct worker *worker, int *ret)
 /* The worker gets the connection after this, and can say nothing else about the target. */
 static int introduce(const struct workers *w, const struct worker *worker, int broker)
 {
-	const struct ipc_connect_target m = { .type = IPC_CONNECT_TARGET,
-					      .pid = worker->target,
-					      .permissive = w->setup.permissive };
+	struct ipc_connect_target m = { .type = IPC_CONNECT_TARGET,
+					.pid = worker->target,
+					.permissive = w->setup.permissive };
 	auto_lower bool raised = privileges_raise();
 	char path[40];
 	auto_close int net = -1;
+	struct stat st;
 	ssize_t n;
 
+	snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)worker->target);
+	if (stat(path, &st) == 0)
+		m.pid_ns = st.st_ino;
 	snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)worker->target);
 	net = open(path, O_RDONLY | O_CLOEXEC);
 	n = fd_send(broker, &m, sizeof(m), (const int[]){ worker->target_pidfd, net }, net < 0 ? 1 : 2);

@@ -4,7 +4,7 @@
  * it as lines of JSON on standard output, each with the time in microseconds since the start.
  *
  * usage: gpu_check_measure PID [libcuda=PATH] [path=fd|call|legacy|launch] [capabilities=N]
- *        [undo=FILE] [die=STEP] [calls=FILE] COMMAND...
+ *        [undo=FILE] [die=STEP] [refuse=CALLS] [calls=FILE] [set=VARIABLE:VALUE] COMMAND...
  * COMMAND: attach, facts, suspend, state, resume, detach, rescue, variables, hold (until stdin
  * ends), sleep=MS, die (SIGKILL to itself)
  */
@@ -33,7 +33,7 @@ static struct {
 	struct cudbgshim_symbols symbols;
 	bool has_symbols;
 	uint64_t start, step_start;
-	const char *step, *die;
+	const char *step, *die, *refused;
 	uint64_t old[CUDBGSHIM_SYM_COUNT];
 } m;
 
@@ -104,6 +104,23 @@ static int show_variables(void)
 	memset(m.old, 0xff, sizeof(m.old));
 	show_changes();
 	return 0;
+}
+
+/* @param text  Name, colon, value. */
+static void set_variable(const char *text)
+{
+	const char *colon = strchr(text, ':');
+	uint32_t value = colon ? (uint32_t)strtoul(colon + 1, NULL, 0) : 0;
+	int rc = -ENOENT;
+
+	find_symbols();
+	for (unsigned i = 0; colon && m.has_symbols && i < CUDBGSHIM_SYM_COUNT; i++) {
+		const char *name = cudbgshim_symbol_name((enum cudbgshim_symbol)i);
+
+		if (strlen(name) == (size_t)(colon - text) && !strncmp(name, text, strlen(name)) && m.symbols.addr[i])
+			rc = m.o.memory.write(m.o.memory.ctx, m.symbols.addr[i], &value, sizeof(value));
+	}
+	say("\"set\": \"%s\", \"errno\": %d", quoted(text), rc);
 }
 
 /* ---- what the session tells ---- */
@@ -375,8 +392,12 @@ static bool option(const char *word)
 		m.o.undo = map_undo(value);
 	else if (!strncmp(word, "die=", 4))
 		m.die = value;
+	else if (!strncmp(word, "refuse=", 7))
+		m.refused = value;
+	else if (!strncmp(word, "set=", 4))
+		set_variable(value);
 	else if (!strncmp(word, "calls=", 6))
-		say("\"watching\": %s", watch_calls(value) ? "false" : "true");
+		say("\"watching\": %s", watch_calls(value, m.refused) ? "false" : "true");
 	else if (!strncmp(word, "sleep=", 6))
 		usleep((useconds_t)atoi(value) * 1000);
 	else

@@ -64,8 +64,8 @@ class CudaGdb:
             argv += ["-ex", command]
         for i, command in enumerate(commands):
             argv += ["-ex", f"echo \\n@@{i}\\n", "-ex", command]
-        done = self.b.engine.run(*argv, seconds=seconds, codes=None, env={"HOME": str(scratch), "TMPDIR": str(scratch)},
-                                 cwd=scratch)
+        # It meets its helper in the program under TMPDIR, which must be the same in both.
+        done = self.b.engine.run(*argv, seconds=seconds, codes=None, env={"HOME": str(scratch)}, cwd=scratch)
         # Tables of threads are long, and there are other things to tell.
         self.b.engine.trace("cuda-gdb " + " ; ".join(map(str, (*opening, *commands)))[:300],
                             f"{done.out[:TOLD]}\n--- stderr\n{done.err[:TOLD]}")

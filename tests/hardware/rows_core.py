@@ -148,6 +148,11 @@ def their_places(judge, path):
         lane = int(r["lane"])
         if key in places.warps and places.warps[key][1] >> lane & 1:
             places.lines[(*key, lane)] = int(r["line"])
+    # Of the thread with the exception, we tell where that was; it may have gone on a little.
+    focus = re.search(r"device (\d+), sm (\d+), warp (\d+), lane (\d+)\]", opening)
+    raised = re.search(r"exception was triggered at PC .*\(\S+:(\d+)\)", opening)
+    if focus and raised:
+        places.lines[tuple(map(int, focus.groups()))] = int(raised.group(1))
     places.kernels = {plain_kernel(r.get("invocation") or r.get("name") or "?") for r in nvgdb.table(kernels)}
     return places, opening
 

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "watch_calls.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <seccomp.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +18,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define CALLS_MAX 1024 /* numbers of system calls */
@@ -85,8 +89,7 @@ static int receive_descriptor(int socket)
 	return fd;
 }
 
-/* Text at an address of the caller; empty when it cannot be read. */
-static void read_text(uint32_t pid, uint64_t address, char *to, size_t size)
+static ssize_t read_memory(uint32_t pid, uint64_t address, void *to, size_t size)
 {
 	char path[32];
 	ssize_t n = -1;
@@ -95,13 +98,49 @@ static void read_text(uint32_t pid, uint64_t address, char *to, size_t size)
 	snprintf(path, sizeof(path), "/proc/%u/mem", pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0) {
-		n = pread(fd, to, size - 1, (off_t)address);
+		n = pread(fd, to, size, (off_t)address);
 		close(fd);
 	}
+	return n;
+}
+
+static void make_printable(char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' || (unsigned char)*text > '~' || *text == '"' || *text == '\\')
+			*text = '?';
+}
+
+/* Text at an address of the caller; empty when it cannot be read. */
+static void read_text(uint32_t pid, uint64_t address, char *to, size_t size)
+{
+	ssize_t n = read_memory(pid, address, to, size - 1);
+
 	to[n < 0 ? 0 : n] = '\0';
-	for (; *to; to++)
-		if ((unsigned char)*to < ' ' || *to == '"' || *to == '\\')
-			*to = '?';
+	make_printable(to);
+}
+
+/* The address of a socket: @name, a path, or family and port. */
+static void read_address(uint32_t pid, const __u64 *a, char *to, size_t size)
+{
+	union {
+		struct sockaddr any;
+		struct sockaddr_un local;
+		struct sockaddr_in inet;
+	} u = { .any.sa_family = AF_UNSPEC };
+	size_t wanted = a[2] < sizeof(u) ? a[2] : sizeof(u);
+	ssize_t n = read_memory(pid, a[1], &u, wanted);
+	int length = n < 2 ? 0 : (int)n - 2;
+
+	if (u.any.sa_family == AF_INET)
+		snprintf(to, size, "inet 0x%x:%u", ntohl(u.inet.sin_addr.s_addr), ntohs(u.inet.sin_port));
+	else if (u.any.sa_family == AF_UNIX && length && !u.local.sun_path[0])
+		snprintf(to, size, "@%.*s, %d bytes", length - 1, u.local.sun_path + 1, length);
+	else if (u.any.sa_family == AF_UNIX)
+		snprintf(to, size, "%.*s, %d bytes", length, u.local.sun_path, length);
+	else
+		snprintf(to, size, "family %u", u.any.sa_family);
+	make_printable(to);
 }
 
 static void remember(const char *text)
@@ -117,7 +156,7 @@ static void remember(const char *text)
 static void note(const struct seccomp_notif *n)
 {
 	const __u64 *a = n->data.args;
-	char text[TEXT_SIZE], path[128] = "";
+	char text[TEXT_SIZE], path[80] = "", other[80] = "";
 
 	if (n->data.nr < 0 || n->data.nr >= CALLS_MAX)
 		return;
@@ -126,6 +165,28 @@ static void note(const struct seccomp_notif *n)
 	case SYS_openat:
 		read_text(n->pid, a[1], path, sizeof(path));
 		snprintf(text, sizeof(text), "openat %s flags 0x%x", path, (unsigned)a[2]);
+		break;
+	case SYS_connect:
+	case SYS_bind:
+		read_address(n->pid, a, path, sizeof(path));
+		snprintf(text, sizeof(text), "%s %u to %s", n->data.nr == SYS_bind ? "bind" : "connect", (unsigned)a[0], path);
+		break;
+	case SYS_symlink:
+	case SYS_rename:
+		read_text(n->pid, a[0], path, sizeof(path));
+		read_text(n->pid, a[1], other, sizeof(other));
+		snprintf(text, sizeof(text), "%s %s, %s", n->data.nr == SYS_rename ? "rename" : "symlink", path, other);
+		break;
+	case SYS_unlink:
+	case SYS_mkdir:
+	case SYS_readlink:
+		read_text(n->pid, a[0], path, sizeof(path));
+		snprintf(text, sizeof(text), "%s %s",
+			 n->data.nr == SYS_unlink ? "unlink" : n->data.nr == SYS_mkdir ? "mkdir" : "readlink", path);
+		break;
+	case SYS_listen:
+	case SYS_accept:
+		snprintf(text, sizeof(text), "%s %u", n->data.nr == SYS_listen ? "listen" : "accept", (unsigned)a[0]);
 		break;
 	case SYS_ioctl:
 		snprintf(text, sizeof(text), "ioctl 0x%x", (unsigned)a[1]);
@@ -145,11 +206,48 @@ static void note(const struct seccomp_notif *n)
 	remember(text);
 }
 
-/* Until nobody is left who could call, or nobody calls for long. */
-static void listen_to(int fd)
+static bool is_named(const char *words, const char *word)
 {
-	struct seccomp_notif_resp answer = { .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE };
+	size_t size = strlen(word);
+
+	for (const char *at = words; at && (at = strstr(at, word)); at += size)
+		if ((at == words || at[-1] == ',') && (at[size] == '\0' || at[size] == ','))
+			return true;
+	return false;
+}
+
+/* @return 0, or with what a call fails that is refused. */
+static int refusal(const struct seccomp_notif *n, const char *refused)
+{
+	static const struct {
+		int nr;
+		const char *word;
+	} whole[] = { { SYS_symlink, "symlink" }, { SYS_unlink, "unlink" }, { SYS_listen, "listen" }, { SYS_accept, "accept" } };
+	const __u64 *a = n->data.args;
+	char address[80] = "";
+
+	for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++)
+		if (n->data.nr == whole[i].nr && is_named(refused, whole[i].word))
+			return -EPERM;
+	if (n->data.nr == SYS_socket && a[0] != AF_UNIX && is_named(refused, "inet"))
+		return -EAFNOSUPPORT;
+	if (n->data.nr == SYS_socket && a[0] == AF_UNIX && (a[1] & 0xf) == SOCK_DGRAM && is_named(refused, "datagram"))
+		return -EPERM;
+	if (n->data.nr == SYS_connect || n->data.nr == SYS_bind)
+		read_address(n->pid, a, address, sizeof(address));
+	if (n->data.nr == SYS_connect && is_named(refused, "path"))
+		return address[0] == '/' ? -EPERM : 0;
+	/* The label of a session is ours (libcudbgshim/src/label.c). */
+	if (n->data.nr == SYS_bind && is_named(refused, "bind"))
+		return strstr(address, "@nv_target_process") ? 0 : -EPERM;
+	return 0;
+}
+
+/* Until nobody is left who could call, or nobody calls for long. */
+static void listen_to(int fd, const char *refused)
+{
 	struct pollfd p = { .fd = fd, .events = POLLIN };
+	struct seccomp_notif_resp answer;
 	struct seccomp_notif n;
 
 	while (poll(&p, 1, IDLE_MAX_MS) > 0 && p.revents & POLLIN) {
@@ -157,7 +255,9 @@ static void listen_to(int fd)
 		if (ioctl(fd, SECCOMP_IOCTL_NOTIF_RECV, &n) < 0)
 			continue; /* who called is gone */
 		note(&n);
-		answer.id = n.id;
+		answer = (struct seccomp_notif_resp){ .id = n.id, .error = refusal(&n, refused) };
+		if (!answer.error)
+			answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
 		ioctl(fd, SECCOMP_IOCTL_NOTIF_SEND, &answer);
 	}
 }
@@ -183,7 +283,7 @@ static void tell(const char *path)
 	}
 }
 
-int watch_calls(const char *path)
+int watch_calls(const char *path, const char *refused)
 {
 	int sockets[2], fd;
 	pid_t watcher;
@@ -195,7 +295,7 @@ int watch_calls(const char *path)
 		close(sockets[0]);
 		fd = receive_descriptor(sockets[1]);
 		if (fd >= 0) {
-			listen_to(fd);
+			listen_to(fd, refused);
 			tell(path);
 		}
 		_exit(0);

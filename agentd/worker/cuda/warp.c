@@ -15,10 +15,22 @@ uint32_t cuda_warp_first_lane(const struct cuda_warp *w)
 	return first_of(active ? active : w->lanes);
 }
 
+uint32_t cuda_warp_exception(const struct cuda_warp *w, uint32_t lane)
+{
+	uint32_t active = w->whole->active_lanes & w->lanes;
+
+	if (active >> lane & 1)
+		return w->exceptions[lane];
+	for (uint32_t left = active; left; left &= left - 1)
+		if (w->exceptions[first_of(left)])
+			return 0;
+	return w->exceptions[lane];
+}
+
 uint32_t cuda_warp_speaker(const struct cuda_warp *w)
 {
 	for (uint32_t left = w->lanes; left; left &= left - 1)
-		if (w->exceptions[first_of(left)])
+		if (cuda_warp_exception(w, first_of(left)))
 			return first_of(left);
 	return cuda_warp_first_lane(w);
 }
@@ -26,7 +38,7 @@ uint32_t cuda_warp_speaker(const struct cuda_warp *w)
 bool cuda_warp_shows(const struct cuda_warp *w, uint32_t code)
 {
 	for (uint32_t left = w->lanes; left; left &= left - 1) {
-		uint32_t of_lane = w->exceptions[first_of(left)];
+		uint32_t of_lane = cuda_warp_exception(w, first_of(left));
 
 		if (of_lane && (!code || of_lane == code))
 			return true;
@@ -36,7 +48,7 @@ bool cuda_warp_shows(const struct cuda_warp *w, uint32_t code)
 
 void cuda_warp_fill_wave(const struct cuda_warp *w, uint32_t speaker, struct wave *ret)
 {
-	const struct cuda_exception *e = cuda_exception(w->exceptions[speaker]);
+	const struct cuda_exception *e = cuda_exception(cuda_warp_exception(w, speaker));
 	const struct cudbgshim_warp *whole = w->whole;
 
 	*ret = (struct wave){
@@ -97,7 +109,7 @@ static uint32_t lanes_with(const struct cuda_warp *w, uint32_t lane)
 static uint32_t lane_of_part(const struct cuda_warp *w, uint32_t lanes)
 {
 	for (uint32_t left = lanes; left; left &= left - 1)
-		if (w->exceptions[first_of(left)])
+		if (cuda_warp_exception(w, first_of(left)))
 			return first_of(left);
 	return first_of(lanes);
 }
@@ -107,7 +119,7 @@ static void fill_part(const struct cuda_warp *w, uint32_t lanes, const struct wa
 		      struct wave *ret)
 {
 	uint32_t lane = lane_of_part(w, lanes);
-	const struct cuda_exception *e = cuda_exception(w->exceptions[lane]);
+	const struct cuda_exception *e = cuda_exception(cuda_warp_exception(w, lane));
 
 	*ret = *wave;
 	ret->pc = w->pcs[lane];

@@ -25,12 +25,17 @@
 struct cuda_warp {
 	const struct cudbgshim_warp *whole; /**< No core tells a breakpoint from a trap. */
 	const uint64_t *pcs;		    /**< Of each lane. */
-	const uint32_t *exceptions;	    /**< CUDBGException_t of each lane. */
+	const uint32_t *exceptions;	    /**< CUDBGException_t of each lane, as told; see cuda_warp_exception(). */
 	uint32_t gpu_id, sm, index, n_lanes;
 	uint32_t lanes; /**< Lanes that are known, as bits: valid ones; of a core, with a row. */
 	bool broken;	/**< A breakpoint or a trap has stopped it. */
 };
 
+/**
+ * @return the exception that a lane raised; 0: none.  A driver of 580 tells the exception of a warp for every valid
+ *         lane, also those that wait while others execute and raised nothing; cuda-gdb looks at active lanes alone.
+ */
+uint32_t cuda_warp_exception(const struct cuda_warp *w, uint32_t lane);
 /** @return the first lane with an exception, else that of cuda_warp_first_lane(). */
 uint32_t cuda_warp_speaker(const struct cuda_warp *w);
 /** @return the first lane that is active, else the first of all; 0 when there is none. */

@@ -165,7 +165,7 @@ static void fill_work_items(const struct filling *f)
 	registers_begin_work_items(&f->b, CUDBGSHIM_MAX_LANES);
 	for (uint32_t left = w->lanes; left; left &= left - 1) {
 		uint32_t lane = (uint32_t)__builtin_ctz(left), in[3] = { 0 };
-		const struct cuda_exception *e = cuda_exception(w->exceptions[lane]);
+		const struct cuda_exception *e = cuda_exception(cuda_warp_exception(w, lane));
 		struct rpc_work_item *item;
 
 		(void)f->from->read(f->from->ctx, CUDA_WORDS_THREAD, lane, 0, 3, in);

@@ -184,7 +184,7 @@ static const struct cuda_field frame_fields[] = {
 
 const struct cuda_table cuda_tables[CUDACORE_TABLE_COUNT] = {
 	[CUDACORE_META] = {
-		NAME(".cudbg.meta"), .type = TYPE(22),
+		NAME(".cudbg.meta"), .type = TYPE(22), .single = true,
 		.parent = CUDA_NO_PARENT, ROWS(cudacore_meta, meta), .fields = meta_fields,
 		.sizes = SIZES(0, 0, 0, 0, 0, 32, 32, 32, 32, 32, 32) },
 	[CUDACORE_DEVICES] = {

@@ -48,6 +48,7 @@ struct cuda_table {
 	uint8_t section_size, label_size;
 	uint8_t parent;	   /**< Table of the parent, or CUDA_NO_PARENT. */
 	bool always;	   /**< Written even when it has no rows. */
+	bool single;	   /**< One record: a driver of 580 gives its section no size of records. */
 	uint16_t children; /**< Offset of the range in the parent's row. */
 	uint16_t parent_at; /**< Offset of the parent's position in the row. */
 	uint16_t age_at;

@@ -178,6 +178,16 @@ static const uint8_t *section_bytes(struct loader *l, uint32_t number, const Elf
 	return p;
 }
 
+/* The header of a section with the rows of a table. */
+static Elf64_Shdr table_section(const struct loader *l, const struct cuda_table *t, uint32_t number)
+{
+	Elf64_Shdr s = elf_view_section(&l->elf, number);
+
+	if (t->single && !s.sh_entsize)
+		s.sh_entsize = s.sh_size;
+	return s;
+}
+
 /* @return the number of rows in a table section; 0 when it cannot be used. */
 static size_t count_rows(struct loader *l, const struct cuda_table *t, uint32_t number,
 			 const Elf64_Shdr *s, const uint8_t **ret)
@@ -232,7 +242,7 @@ static void decode_strings(struct loader *l, const struct cuda_table *t, uint32_
 static int load_rows(struct loader *l, enum cudacore_table table, const struct item *item)
 {
 	const struct cuda_table *t = &cuda_tables[table];
-	Elf64_Shdr s = elf_view_section(&l->elf, item->section);
+	Elf64_Shdr s = table_section(l, t, item->section);
 	const uint8_t *from;
 	size_t n;
 
@@ -261,7 +271,7 @@ static int reserve_rows(struct loader *l, enum cudacore_table table, const struc
 	uint64_t total = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		Elf64_Shdr s = elf_view_section(&l->elf, items[i].section);
+		Elf64_Shdr s = table_section(l, &cuda_tables[table], items[i].section);
 		size_t size = 0;
 
 		if (s.sh_entsize >= smallest_record(&cuda_tables[table]) &&
