@@ -238,18 +238,19 @@ static int make_socket_of_worker(struct broker *b)
 static int connect_socket(struct broker *b, const struct sockaddr_un *name, size_t size)
 {
 	char engine[sizeof(name->sun_path)] = "";
+	bool is_engine = false;
 	int r;
 
 	if (b->label)
 		snprintf(engine, sizeof(engine), IPC_CONNECT_NAME, b->label);
-	r = sockets_connect(&b->sockets, (int)b->request->data.args[0], name, size, engine);
+	r = sockets_connect(&b->sockets, (int)b->request->data.args[0], name, size, engine, &is_engine);
 	if (r == -ENOENT || r == -ECONNREFUSED || r == -EACCES) {
 		log_debug("the worker on process %d may not connect there: %s", (int)b->target, strerror(-r));
 		return r;
 	}
 	if (r == -EADDRINUSE)
-		log_warning("process %d: another process listens on the name of its debug engine", (int)b->target);
-	if (r < 0)
+		log_warning("process %d: another process listens on a name of its debug engine", (int)b->target);
+	if (r < 0 && is_engine)
 		tell(b, IPC_CONNECT_FAILED, r);
 	return r == -EADDRINUSE ? -EPERM : r;
 }

@@ -107,17 +107,27 @@ void sockets_keep(struct sockets *s, enum socket_kind kind, int ours, int number
 
 /* ------------------------------------------------------------------ making -------------------- */
 
-void sockets_prepare(struct sockets *s)
+/* What comes is dropped, where this process may have it so; else connections wait, and are accepted by nobody. */
+static void drop_all(int fd)
 {
 	struct sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
 	const struct sock_fprog program = { 1, &drop };
-	const struct sockaddr_in loopback = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	const int yes = 1;
-	auto_close int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) < 0 ||
-	    setsockopt(fd, SOL_SOCKET, SO_LOCK_FILTER, &yes, sizeof(yes)) < 0 ||
-	    bind(fd, (const struct sockaddr *)&loopback, sizeof(loopback)) < 0 || listen(fd, 1) < 0) {
+	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) == 0)
+		setsockopt(fd, SOL_SOCKET, SO_LOCK_FILTER, &(int){ 1 }, sizeof(int));
+}
+
+void sockets_prepare(struct sockets *s)
+{
+	const struct sockaddr_in loopback = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	auto_close int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct stat st;
+
+	if (stat("/proc/self/ns/pid", &st) == 0)
+		s->own_ns = st.st_ino;
+	if (fd >= 0)
+		drop_all(fd);
+	if (fd < 0 || bind(fd, (const struct sockaddr *)&loopback, sizeof(loopback)) < 0 || listen(fd, 1) < 0) {
 		log_debug("there is no socket that listens to nobody: %s", strerror(errno));
 		return;
 	}
@@ -251,45 +261,49 @@ static int check_listener(const struct sockets *s, int fd)
 }
 
 /*
- * The name begins with the target's namespace of process numbers, which the library looks up itself; a worker without
- * rights may not, and the library then takes all ones.  The number behind it is the one that the target has there.
+ * The name begins with the target's namespace of process numbers, as far as whoever makes it can look at that: a worker
+ * without rights may not, and the library then takes all ones; a target whose /proc is that of another namespace finds
+ * the wrong one.  The number behind it is the one that the target has for itself.
  */
-static size_t name_of_target(const struct sockets *s, const struct sockaddr_un *asked, size_t size, struct sockaddr_un *ret)
+static int connect_memory(const struct sockets *s, int fd, const struct sockaddr_un *asked, size_t size)
 {
 	const char *number = memrchr(asked->sun_path + 1, '-', size - offsetof(struct sockaddr_un, sun_path) - 1);
-	int n;
+	const uint64_t spaces[] = { s->target_ns, s->own_ns };
+	int r = connect(fd, (const struct sockaddr *)asked, (socklen_t)size) < 0 ? -errno : 0;
 
-	if (!s->target_ns || !number) {
-		memcpy(ret, asked, size);
-		return size;
+	for (size_t i = 0; i < ARRAY_SIZE(spaces) && r == -ECONNREFUSED && number; i++) {
+		struct sockaddr_un name = { .sun_family = AF_UNIX };
+		int n = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 2, MEMORY_NAME "%llu-%d",
+				 (unsigned long long)spaces[i], atoi(number + 1));
+
+		/* The zero behind it is a part of the name. */
+		r = connect(fd, (const struct sockaddr *)&name,
+			    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n + 1)) < 0 ? -errno : 0;
 	}
-	*ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	n = snprintf(ret->sun_path + 1, sizeof(ret->sun_path) - 2, MEMORY_NAME "%llu-%d", (unsigned long long)s->target_ns,
-		     atoi(number + 1));
-	/* The zero behind it is a part of the name. */
-	return offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n + 1;
+	return r;
 }
 
-int sockets_connect(struct sockets *s, int number, const void *name, size_t size, const char *engine)
+int sockets_connect(struct sockets *s, int number, const void *name, size_t size, const char *engine,
+		    bool *ret_is_engine)
 {
 	const struct sockaddr_un *a = name;
 	bool is_memory = is_named(a, size, MEMORY_NAME);
-	struct sockaddr_un real;
 	int r, i = find(s, number);
 
 	/* As on a machine where nobody is there: the library asks for daemons that it can do without. */
 	if (size > offsetof(struct sockaddr_un, sun_path) && a->sun_family == AF_UNIX && a->sun_path[0])
 		return -ENOENT;
-	if (!is_engine(a, size, engine) && !is_memory)
+	*ret_is_engine = is_engine(a, size, engine);
+	if (!*ret_is_engine && !is_memory)
 		return -ECONNREFUSED;
 	if (i < 0 || s->table[i].kind != SOCKET_STREAM || s->table[i].fd < 0)
 		return -EACCES;
-	if (is_memory) {
-		size = name_of_target(s, a, size, &real);
-		a = &real;
-	}
-	if (connect(s->table[i].fd, (const struct sockaddr *)a, (socklen_t)size) < 0)
-		return -errno;
+	if (is_memory)
+		r = connect_memory(s, s->table[i].fd, a, size);
+	else
+		r = connect(s->table[i].fd, (const struct sockaddr *)a, (socklen_t)size) < 0 ? -errno : 0;
+	if (r < 0)
+		return r;
 	r = check_listener(s, s->table[i].fd);
 	/* The worker has this socket already: nothing may pass on it. */
 	if (r < 0)

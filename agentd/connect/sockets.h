@@ -37,16 +37,16 @@ struct sockets {
 	int internet_fd; /**< Made before this process gave up its rights; -1: there is none. */
 	int datagram_fd; /**< Bound for the latest SOCKET_DATAGRAM; -1: there is none. */
 	pid_t target;
-	uint64_t target_ns; /**< Inode of its namespace of process numbers; 0: not known. */
+	uint64_t target_ns, own_ns; /**< Inodes of namespaces of process numbers; 0: not known. */
 	int target_pidfd; /**< Borrowed. */
 };
 
 #define SOCKETS_NULL { .internet_fd = -1, .datagram_fd = -1, .target_pidfd = -1 }
 
 /**
- * Make the internet socket: one that listens on the loopback address and drops whatever comes.  The vendor's library
- * goes no further without it.  To be called while this process may.  Failure is no error: the library is told then
- * that there is no such network.
+ * Look at what cannot be looked at later, and make the internet socket: one that listens on the loopback address, and whose connections nobody accepts; the
+ * worker's filter refuses accept(2).  The vendor's library goes no further without it.  To be called while this
+ * process may.  Failure is no error: the library is told then that there is no such network.
  */
 void sockets_prepare(struct sockets *s);
 void sockets_deinit(struct sockets *s);
@@ -65,10 +65,12 @@ int sockets_bind(struct sockets *s, int number, const void *name, size_t size);
 int sockets_listen(struct sockets *s, int number, int backlog);
 /**
  * Connect to what the target itself listens on.
+ * @param engine  The name of its debug engine; empty: there is none yet.
+ * @param ret_is_engine  Whether that is what was asked for.
  * @return 0; -ENOENT (a path), -ECONNREFUSED (a name that no debug engine has), -EADDRINUSE (another process listens
  *         there), other -errno.
  */
-int sockets_connect(struct sockets *s, int number, const void *name, size_t size, const char *engine);
+int sockets_connect(struct sockets *s, int number, const void *name, size_t size, const char *engine, bool *ret_is_engine);
 
 /** Descriptors to poll for reading, for sockets_forward(); -1: there is none. */
 int sockets_poll_fd(const struct sockets *s);

@@ -40,10 +40,10 @@ $(eval $(call cudasim_release,12.4,1204))
 $(eval $(call cudasim_release,8.0,800))
 $(eval $(call cudasim_release,12.9,1209))
 $(eval $(call cudasim_release,13.4,1304))
-$(cudasim_first)_src += $(addprefix sim/cuda/,driver/libcuda_driver.c driver/conf.c wire/wire.c) $(cudasim_base)
+$(cudasim_first)_src += $(addprefix sim/cuda/,driver/libcuda_driver.c driver/conf.c driver/sharing.c wire/wire.c) $(cudasim_base)
 
 shared_objects += cudasim/12.4/libcudadebugger.so.1
-cudasim/12.4/libcudadebugger.so.1_src := $(addprefix sim/cuda/,driver/engine.c driver/client.c driver/conf.c wire/wire.c) $(cudasim_base)
+cudasim/12.4/libcudadebugger.so.1_src := $(addprefix sim/cuda/,driver/engine.c driver/client.c driver/conf.c driver/sharing.c wire/wire.c) $(cudasim_base)
 cudasim/12.4/libcudadebugger.so.1_ldflags := -pthread -ldl
 cudasim/12.4/libcudadebugger.so.1_deps := $(cudasim_slots)
 

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ioctl.h>
@@ -28,22 +29,26 @@
 #include "base/reader.h"
 #include "conf.h"
 #include "engine.h"
+#include "sharing.h"
 #include "sim/cuda/wire/wire.h"
 
 #define TABLE_ENTRIES 512 /* One page; all behind the last slot are traps. */
 
 #define DEFAULT_RELEASE 1204
+/* The vendor's waits for three minutes for its own thread. */
+#define HANG_MS	     60000
 
 static struct {
 	pthread_mutex_t lock;
 	int gpu, notify, session; /* Connections: calls, callbacks, socket in the debuggee. */
 	int network;		  /* Listens as the vendor's engine does; nothing is served. */
+	int epoll;		  /* Tells of the socket in the debuggee. */
 	bool initialized;
 	/* The last registration; slots 44 and 147 take a pointer of the caller. */
 	_Atomic(int) callback_slot;
 	void (*callback)(void *);
 	void *callback_data;
-} client = { .lock = PTHREAD_MUTEX_INITIALIZER, .gpu = -1, .notify = -1, .session = -1, .network = -1 };
+} client = { .lock = PTHREAD_MUTEX_INITIALIZER, .gpu = -1, .notify = -1, .session = -1, .network = -1, .epoll = -1 };
 
 /* Most calls are refused from within a callback. */
 static __thread bool in_callback;
@@ -240,7 +245,7 @@ static uint32_t local_setNotifyNewEventCallback(const void *fn, const void *data
 /* Close everything, so that the callback thread ends as well. */
 static void connections_close(void)
 {
-	int *const fds[] = { &client.gpu, &client.notify, &client.session, &client.network };
+	int *const fds[] = { &client.gpu, &client.notify, &client.session, &client.network, &client.epoll };
 
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
 		if (*fds[i] >= 0) {
@@ -263,7 +268,10 @@ static uint32_t image_word(const char *symbol)
 	return p ? *p : 0;
 }
 
-/* Connect to the debuggee's socket, without waiting, as drivers 535, 550 and 555 do. */
+/*
+ * Connect to the debuggee's socket, without waiting, as drivers 535, 550 and 555 do.  It is watched before it is
+ * connected: what is put in its place later is not.
+ */
 static int session_connect(uint32_t label, uint32_t session)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
@@ -273,7 +281,9 @@ static int session_connect(uint32_t label, uint32_t session)
 
 	if (fd < 0)
 		return -errno;
-	if (ioctl(fd, FIONBIO, &(int){ 1 }) ||
+	client.epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (epoll_ctl(client.epoll, EPOLL_CTL_ADD, fd, &(struct epoll_event){ .events = EPOLLIN | EPOLLET }) ||
+	    ioctl(fd, FIONBIO, &(int){ 1 }) ||
 	    connect(fd, (struct sockaddr *)&a,
 		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n))) {
 		close(fd);
@@ -282,12 +292,50 @@ static int session_connect(uint32_t label, uint32_t session)
 	return fd;
 }
 
-/* The engine in the debuggee, which runs, makes the connection. */
-static int gpu_ask(const struct wire_hello *h)
+/* Ask the engine in the debuggee, which runs.  @return 0 when an answer has come. */
+static int engine_ask(const struct wire_hello *h)
 {
+	struct epoll_event e;
+
 	if (send(client.session, h, sizeof(*h), MSG_NOSIGNAL) != sizeof(*h))
 		return -EPIPE;
-	return wire_take(client.session);
+	return epoll_wait(client.epoll, &e, 1, HANG_MS) == 1 ? 0 : -ETIMEDOUT;
+}
+
+/* It makes the connection. */
+static int gpu_ask(const struct wire_hello *h)
+{
+	int r = engine_ask(h);
+
+	return r < 0 ? r : wire_take(client.session);
+}
+
+/* Its process's number, 0 before cuInit(); with a word of 1 also a descriptor, sent to the name after that. */
+static pid_t memory_ask(struct wire_hello *h, uint32_t word)
+{
+	int32_t pid;
+	int r;
+
+	h->role = WIRE_MEMORY;
+	h->word = word;
+	r = engine_ask(h);
+	return r < 0 ? r : recv(client.session, &pid, sizeof(pid), 0) == sizeof(pid) ? pid : -EPIPE;
+}
+
+/* The vendor's engine dies of what it does not get from the process itself. */
+static int memory_share(uint32_t label, uint32_t session)
+{
+	struct wire_hello h = { .magic = WIRE_MAGIC, .label = label, .session = session };
+	pid_t pid = memory_ask(&h, 0);
+	auto_close int fd = pid <= 0 ? -1 : sharing_open(pid);
+
+	if (pid == 0)
+		return 0;
+	if (fd < 0 || memory_ask(&h, 1) < 0)
+		return -EIO;
+	if (sharing_take(fd, pid) < 0)
+		raise(SIGSEGV);
+	return 0;
 }
 
 /* Connect to the GPU for calls and for callbacks. */
@@ -311,8 +359,8 @@ static int gpu_connect(uint32_t label, uint32_t session)
 }
 
 /*
- * Listen on any port of any address.  Drivers 550 and 555 do that, and come up all the same where
- * they cannot.
+ * Listen on any port of any address.  Drivers 550 and 555 come up without where there is no GPU; on a GPU, 580 does
+ * not, and does not end either.
  */
 static void listen_to_network(void)
 {
@@ -333,15 +381,22 @@ static uint32_t session_open(void)
 
 	if (!label || !image_word("cudbgApiClientRevision"))
 		return result;
-	listen_to_network();
 	conf_get("mknod", path);
 	if (*path)
 		(void)!mknod(path, S_IFCHR | 0666, makedev(195, 255));
+	conf_get("link", path);
+	if (*path && unlink(path) == 0)
+		(void)!symlink("../nvidiactl", path);
+	listen_to_network();
 	conf_get("gpu", path);
 	if (!*path || access(path, W_OK) || release()->number < 1108)
 		return CUDBGABI_ERROR_NO_DEVICE_AVAILABLE;
+	if (client.network < 0)
+		usleep(HANG_MS * 1000);
+	if (sharing_serve() < 0)
+		return result;
 	client.session = session_connect(label, session);
-	if (client.session < 0 || gpu_connect(label, session))
+	if (client.session < 0 || gpu_connect(label, session) || memory_share(label, session))
 		return result;
 	if (request_send(SLOT_initialize, NULL, NULL) ||
 	    reply_take(SLOT_initialize, NULL, NULL, &result))

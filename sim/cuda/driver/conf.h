@@ -16,6 +16,7 @@
  *	get-api N	   CUDBGResult of cudbgGetAPI
  *	negotiate lax	   a revision newer than the driver's is granted; `strict`: refused
  *	version-sleep MS   cudbgGetAPIVersion takes that long
+ *	link PATH	   initialize() makes that symbolic link anew, as the vendor's in /dev/char
  *	mknod PATH	   initialize() makes that character device, as the vendor's /dev/nvidiactl
  */
 

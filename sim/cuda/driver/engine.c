@@ -6,6 +6,7 @@
  * asks it for what only a running debuggee can do: replaying state at attach, finishing a detach.
  */
 #include "engine.h"
+#include "sharing.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -77,6 +78,14 @@ static void watch(int fd)
 	epoll_ctl(engine.epoll, EPOLL_CTL_ADD, fd, &e);
 }
 
+/* Tell a debugger which process this is, and send it the descriptor if it wants that; 0: there is none yet. */
+static void memory_input(int fd, uint32_t word)
+{
+	int32_t pid = sharing_is_served() && (!word || sharing_send() == 0) ? getpid() : 0;
+
+	(void)!send(fd, &pid, sizeof(pid), MSG_NOSIGNAL);
+}
+
 /*
  * Give a client a connection to the GPU, as which it introduces itself: a debugger can open devices,
  * but may not connect to whom it likes.
@@ -89,6 +98,10 @@ static void client_input(int fd)
 
 	if (recv(fd, &h, sizeof(h), MSG_DONTWAIT) != sizeof(h) || h.magic != WIRE_MAGIC) {
 		close(fd);
+		return;
+	}
+	if (h.role == WIRE_MEMORY) {
+		memory_input(fd, h.word);
 		return;
 	}
 	conf_get("gpu", path);

@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "conf.h"
+#include "sharing.h"
 #include "sim/cuda/wire/wire.h"
 
 /* Values of CUresult, as far as they are needed. */
@@ -152,6 +153,8 @@ uint32_t cuInit(uint32_t flags)
 		return OK;
 	debug_before_init();
 	result = connect_gpu();
+	if (!result && sharing_serve() < 0)
+		result = NO_DEVICE;
 	/* The engine is started also when there is no device. */
 	debug_after_init();
 	driver.up = !result;

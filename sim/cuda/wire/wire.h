@@ -17,6 +17,7 @@
  *	ENGINE	   first answer: u32 resume word; then the simulator asks: enum wire_ask
  *	DEBUGGER   code = slot, numbers, buffers		code = CUDBGResult, buffers
  *	NOTIFY	   none; the simulator sends u32 tid, u32 timeout for each callback
+ *	MEMORY	   to the engine alone, which answers with its process's number (sharing.h)
  */
 
 #include <stdbool.h>
@@ -29,7 +30,7 @@
 #define WIRE_FRAME_MAX ((uint32_t)64 << 20)
 
 /** Who is at the other end of a connection. */
-enum wire_role { WIRE_APP = 1, WIRE_CONTROL, WIRE_ENGINE, WIRE_DEBUGGER, WIRE_NOTIFY };
+enum wire_role { WIRE_APP = 1, WIRE_CONTROL, WIRE_ENGINE, WIRE_DEBUGGER, WIRE_NOTIFY, WIRE_MEMORY };
 
 /** What the simulator asks the engine thread in the debuggee; no answer while that is stopped. */
 enum wire_ask {
@@ -44,7 +45,7 @@ struct wire_hello {
 	uint64_t magic;
 	uint32_t role;
 	uint32_t label, session; /**< Of the debug session; unused for APP and CONTROL. */
-	uint32_t word; /**< ENGINE: capabilities; DEBUGGER: release as major * 100 + minor. */
+	uint32_t word; /**< ENGINE: capabilities; DEBUGGER: release as major * 100 + minor; MEMORY: 1 to be sent it. */
 };
 
 /** The head of a frame. */

@@ -8,6 +8,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -35,15 +36,34 @@ def refused(s, name, exit_code, *words, pid=None):
     assert run.returncode == exit_code and run.stdout == "" and error.hint in run.stderr, run
 
 
-def test_no_engine_listens_to_the_network():
-    """In the debugger's process it would, and take whoever connects (test_cudasim.py)."""
+def assert_silent(stranger):
+    """Nobody has accepted it, so nobody answers or ends it."""
+    try:
+        said = stranger.recv(1)
+    except TimeoutError:
+        return
+    raise AssertionError(f"the engine says {said}")
+
+
+def test_nobody_reaches_an_engine_from_the_network():
+    """In the debugger's process it would take whoever connects (test_cudasim.py); here it does not come that far."""
     for user_mode in (False, True):
         with scene(user_mode=user_mode) as s:
             session = s.attach()
             s.rpc.call("gpu.snapshot", session=session)
             agent = [s.agentd.pid, *agent_children(s.agentd.pid)]
             assert len(s.worker_pids()) == 1 and set(s.worker_pids()) < set(agent), agent
-            assert {p: network_sockets(p) for p in agent} == {p: {} for p in agent}
+            found = [line for p in agent for lines in network_sockets(p).values() for line in lines]
+            places = {line.split()[1] for line in found}
+            # One, of the worker and its broker, on the loopback address (connect/sockets.h).
+            assert len(places) == 1 and places.pop().startswith("0100007F:"), found
+            port = int(found[0].split()[1].split(":")[1], 16)
+            with socket.socket() as stranger:
+                stranger.settimeout(0.3)
+                with contextlib.suppress(TimeoutError):
+                    stranger.connect(("127.0.0.1", port))
+                    stranger.send(b"\0" * 8)
+                    assert_silent(stranger)
             s.rpc.call("session.detach", session=session)
             assert_untouched(s)
 

@@ -15,12 +15,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -39,7 +41,7 @@
 #define USER 1000
 
 static uint32_t label;
-static pid_t broker_pid;
+static pid_t broker_pid, target_pid;
 static bool permissive;
 
 static _Noreturn void die(const char *what)
@@ -97,6 +99,38 @@ static void be_a_user(void)
 	alarm(60);
 }
 
+/* What the monitor tells of the target's namespace of process numbers. */
+#define PID_NS 4026531836u
+
+/* The engine's own, of that number; the library pads it. */
+static struct address datagrams(void)
+{
+	struct address r = abstract("nv_target_process_uds_%u", label);
+
+	r.size = sizeof(r.a);
+	return r;
+}
+
+/* With standard error, as the descriptor that comes along. */
+static void send_datagram(const char *text)
+{
+	const struct address to = datagrams();
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	union {
+		struct cmsghdr align;
+		char buf[CMSG_SPACE(sizeof(int))];
+	} control = { .buf = { 0 } };
+	struct iovec iov = { (void *)text, 1 };
+	struct msghdr m = { .msg_name = (void *)&to.a, .msg_namelen = to.size, .msg_iov = &iov, .msg_iovlen = 1,
+			    .msg_control = control.buf, .msg_controllen = sizeof(control) };
+
+	*CMSG_FIRSTHDR(&m) = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET,
+					       .cmsg_type = SCM_RIGHTS };
+	memcpy(CMSG_DATA(CMSG_FIRSTHDR(&m)), &(int){ 2 }, sizeof(int));
+	(void)!sendmsg(fd, &m, 0);
+	close(fd);
+}
+
 /* Listens on everything that @p make says, until it is killed. */
 static pid_t start_listener(void (*make)(void))
 {
@@ -110,8 +144,10 @@ static pid_t start_listener(void (*make)(void))
 	if (child == 0) {
 		be_a_user();
 		make();
+		/* Datagrams of somebody who is not the target. */
 		if (write(ready[1], "", 1) == 1)
-			pause();
+			for (;; usleep(5000))
+				send_datagram("x");
 		_exit(1);
 	}
 	if (child < 0 || read(ready[0], &byte, 1) != 1)
@@ -121,11 +157,20 @@ static pid_t start_listener(void (*make)(void))
 
 static char place[64];
 
+/* As CUDA programs call the socket on which they give away their descriptor of memory; the zero behind it is part of it. */
+static struct address memory(unsigned long long ns, pid_t pid)
+{
+	struct address r = abstract("cuda-uvmfd-%llu-%d", ns, (int)pid);
+
+	r.size++;
+	return r;
+}
+
 /* Whoever else there is on a machine, and a second debug engine. */
 static void listen_as_others(void)
 {
 	const struct address all[] = { abstract(IPC_CONNECT_NAME, label + 1), abstract("/org/bus/%u", label),
-				       path(place) };
+				       path(place), memory(PID_NS, getppid()) };
 
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
 		listen_on(&all[i]);
@@ -146,7 +191,7 @@ static pid_t start_target(void)
 	if (child == 0) {
 		const struct address more[] = { abstract("nv_target_process_%u_00", label),
 						abstract("nv_target_process_%u_1", label) };
-		const struct address own = abstract(IPC_CONNECT_NAME, label);
+		const struct address own = abstract(IPC_CONNECT_NAME, label), given = memory(PID_NS, getpid());
 		int fd;
 
 		close(target_go[1]);
@@ -156,11 +201,14 @@ static pid_t start_target(void)
 		fd = listen_on(&own);
 		for (size_t i = 0; i < ARRAY_SIZE(more); i++)
 			listen_on(&more[i]);
+		listen_on(&given);
 		if (write(ready[1], "", 1) != 1)
 			_exit(1);
-		for (;;)
+		for (;;) {
 			if (write(accept(fd, NULL, NULL), "t", 1) != 1)
 				continue;
+			send_datagram("t");
+		}
 	}
 	target_go[0] = ready[0];
 	return child;
@@ -252,10 +300,109 @@ static int try_accept(int listening, bool four)
 	return fd < 0 ? errno : 0;
 }
 
+/* What is watched before it is connected tells of what comes; the vendor's library does that. */
+static int try_watched(void)
+{
+	const struct address to = abstract(IPC_CONNECT_NAME, label);
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0), epoll = epoll_create1(EPOLL_CLOEXEC);
+	struct epoll_event e = { .events = EPOLLIN | EPOLLET };
+
+	if (fd < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e) < 0 || connect(fd, (const struct sockaddr *)&to.a, to.size) < 0)
+		return errno;
+	return epoll_wait(epoll, &e, 1, 2000) == 1 ? 0 : ETIMEDOUT;
+}
+
+/* @return 0, errno; 255: it was let through, and to somebody else. */
+static int try_memory(const struct address *to)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	struct pollfd p = { .fd = fd };
+
+	if (fd < 0)
+		return errno;
+	if (connect(fd, (const struct sockaddr *)&to->a, to->size) == 0)
+		return 0;
+	return poll(&p, 1, 0) == 1 && p.revents & POLLHUP ? errno : 255;
+}
+
+static int bind_and_listen(const struct address *at)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	return fd < 0 || bind(fd, (const struct sockaddr *)&at->a, at->size) < 0 || listen(fd, 8) < 0 ? errno : 0;
+}
+
+/* A datagram of the target comes with its descriptor; one of somebody else does not.  @return 0, errno, 255. */
+static int try_datagrams(void)
+{
+	const struct address at = datagrams();
+	int fd = socket(AF_UNIX, SOCK_DGRAM, 0), fds[FD_MESSAGE_MAX];
+	size_t n_fds = 0;
+	char byte = 0;
+
+	if (fd < 0 || bind(fd, (const struct sockaddr *)&at.a, at.size) < 0)
+		return errno;
+	/* Those of somebody else come all the time. */
+	usleep(50000);
+	/* The target sends one for each connection. */
+	if (try_engine() != 0)
+		return 254;
+	if (fd_recv(fd, &byte, 1, fds, &n_fds) != 1 || byte != 't' || n_fds != 1)
+		return 255;
+	close(fds[0]);
+	return 0;
+}
+
+static int try_internet(const char *what)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET };
+	socklen_t size = sizeof(a);
+	int fd = socket(AF_INET, SOCK_STREAM, IPPROTO_TCP);
+
+	if (fd < 0)
+		return errno;
+	if (strcmp(what, "connect") == 0) {
+		a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+		a.sin_port = htons(9);
+		return connect(fd, (const struct sockaddr *)&a, sizeof(a)) < 0 ? errno : 0;
+	}
+	if (strcmp(what, "fast") == 0)
+		return sendto(fd, "x", 1, MSG_FASTOPEN, (const struct sockaddr *)&a, sizeof(a)) < 0 ? errno : 0;
+	/* The library listens on all addresses, as it thinks. */
+	if (bind(fd, (const struct sockaddr *)&a, sizeof(a)) < 0 || listen(fd, 128) < 0 ||
+	    getsockname(fd, (struct sockaddr *)&a, &size) < 0)
+		return errno;
+	return a.sin_addr.s_addr == htonl(INADDR_LOOPBACK) ? 0 : 255;
+}
+
+static int try_unlink(const char *what)
+{
+	return unlink(what) < 0 ? errno : 0;
+}
+
 static void say(const char *name, int r)
 {
 	printf("%s %d\n", name, r);
 	fflush(stdout);
+}
+
+/* What the vendor's library does, and what it could do with that. */
+static void try_library(void)
+{
+	const struct address given = memory(~0ull, target_pid), foreign = memory(~0ull, getpid()), own = memory(7, getpid());
+
+	say("watched", try_watched());
+	say("memory", try_memory(&given));
+	say("foreign_memory", try_memory(&foreign));
+	say("own_memory", bind_and_listen(&own));
+	say("datagrams", try_datagrams());
+	say("internet", try_internet("listen"));
+	say("internet_connect", try_internet("connect"));
+	say("internet_fast", try_internet("fast"));
+	say("unlink", try_unlink(place));
+	say("unlink_nothing", try_unlink(""));
+	say("not_unlinked", access(place, F_OK) < 0 ? errno : 0);
+	say("symlink", symlink("x", place) < 0 ? errno : 0);
 }
 
 static void try_all(int bound, int listening)
@@ -303,7 +450,8 @@ static void try_all(int bound, int listening)
 /* As the monitor (agentd/monitor/brokers.c); of our user, so that we may kill it.  @return the worker's end. */
 static int start_broker(const char *program, pid_t target)
 {
-	const struct ipc_connect_target m = { .type = IPC_CONNECT_TARGET, .pid = target, .permissive = permissive };
+	const struct ipc_connect_target m = { .type = IPC_CONNECT_TARGET, .pid = target, .permissive = permissive,
+					      .pid_ns = PID_NS };
 	int pair[2], pidfd = (int)syscall(SYS_pidfd_open, target, 0);
 
 	if (pidfd < 0 || fd_socketpair(0, pair) < 0)
@@ -412,6 +560,7 @@ static int play(const char *program, const char *what, pid_t target, int bound, 
 		say("engine", try_engine());
 		return 0;
 	}
+	try_library();
 	try_all(bound, listening);
 	return 0;
 }
@@ -440,7 +589,7 @@ int main(int argc, char **argv)
 		die("bind");
 	listening = listen_on(&listening_at);
 	fd_set_nonblock(listening, true);
-	target = start_target();
+	target = target_pid = start_target();
 	if (strcmp(argv[1], "none") == 0) {
 		let_target_listen();
 		try_all(bound, listening);

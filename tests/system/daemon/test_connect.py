@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Whom a CUDA worker that runs somebody else's code can connect to: the debug engine in its target, and nobody else."""
+"""What a CUDA worker that runs somebody else's code can do with sockets: reach its target, and nobody else."""
 import errno
 import os
 import re
@@ -15,9 +15,13 @@ import stuckfiles
 from harness import BIN, PATIENCE, children, need_root, status, wait_until
 
 PROBE, BROKER = BIN.parent / "tests/connect_probe", BIN / "gpu-agent-connect"
-OTHERS = {"bus", "manager", "path", "abstract", "other_label", "suffix", "other_session", "cut", "padded"}
+PATHS = {"bus", "manager", "path"}
+NAMES = {"abstract", "other_label", "suffix", "other_session", "cut", "padded"}
+OTHERS = PATHS | NAMES
+# What NVIDIA's library does with a GPU, and cannot do without.
+LIBRARY = {"engine", "engine_again", "watched", "memory", "own_memory", "datagrams", "internet"}
 UNLISTED = {"getsid", "getsid_again", "ptrace", "unshare"}
-NETWORK = {"inet", "inet6", "netlink", "packet"}
+NETWORK = {"inet6", "netlink", "packet"}
 
 
 def answers(*argv):
@@ -35,38 +39,48 @@ def test_what_is_tried_succeeds_where_nothing_forbids_it():
     assert errno.EPERM not in got.values(), got
 
 
-def test_a_fallen_worker_reaches_its_engine_and_nobody_else():
+def test_a_fallen_worker_reaches_its_target_and_nobody_else():
     rows, log = answers(BROKER)
     got = dict(rows)
-    assert len(rows) == 24 + 1 and got["claim"] == got["engine"] == got["engine_again"] == 0, rows
-    assert {got[name] for name in OTHERS | {"bind", "listen", "accept", "accept4"}} == {errno.EPERM}, rows
-    assert {got[name] for name in NETWORK} == {errno.EAFNOSUPPORT}, rows
-    assert got["unmapped"] == errno.EFAULT and not log, (rows, log)
+    assert len(rows) == 24 + 12 + 1 and got["claim"] == 0 and {name: got[name] for name in LIBRARY if got[name]} == {}, rows
+    assert {got[name] for name in PATHS} == {errno.ENOENT} and {got[name] for name in NAMES} == {errno.ECONNREFUSED}, rows
+    assert got["bind"] == got["listen"] == errno.EACCES and got["accept"] == errno.EPERM and got["accept4"] == errno.EAGAIN, rows
+    assert {got[name] for name in NETWORK} == {errno.EAFNOSUPPORT} and got["inet"] == 0, rows
+    assert (got["internet_connect"], got["internet_fast"]) == (errno.ECONNREFUSED, errno.EPERM), rows
+    assert got["unmapped"] == errno.EFAULT and got["foreign_memory"] == errno.EPERM, rows
+    assert log.count("another process listens on a name of its debug engine") == 1, log
     assert {got[name] for name in UNLISTED} == {errno.EPERM}, rows
 
 
+def test_a_fallen_worker_unlinks_nothing_and_makes_no_links():
+    got = dict(answers(BROKER)[0])
+    assert (got["unlink"], got["unlink_nothing"], got["symlink"]) == (errno.EACCES, errno.ENOENT, errno.EACCES), got
+    assert got["not_unlinked"] == 0, got
+
+
 def test_a_permissive_worker_s_other_calls_are_made_and_logged():
-    """Each of them once.  Whom it connects to is judged as ever, and what changes the machine is refused."""
+    """Each of them once.  What has to do with sockets is judged as ever, and what changes the machine is refused."""
     rows, log = answers(BROKER, "permissive")
     got = dict(rows)
-    assert got["engine"] == got["engine_again"] == 0 and {got[name] for name in OTHERS} == {errno.EPERM}, rows
+    assert {name: got[name] for name in LIBRARY if got[name]} == {}, rows
+    assert {got[name] for name in PATHS} == {errno.ENOENT} and {got[name] for name in NAMES} == {errno.ECONNREFUSED}, rows
     assert {got[name] for name in NETWORK} == {errno.EAFNOSUPPORT}, rows
     assert (got["getsid"], got["getsid_again"], got["ptrace"], got["unshare"]) == (0, 0, errno.ESRCH, errno.EPERM), rows
     named = re.findall(r"not on its list: (\w+) \((\d+)\)", log)
-    assert named.count(("getsid", "124")) == 1 and ("ptrace", "101") in named and "bind" in dict(named), log
-    assert not {"unshare", "connect", "socket"} & set(dict(named)), log
+    assert named.count(("getsid", "124")) == 1 and ("ptrace", "101") in named and "accept" in dict(named), log
+    assert not {"unshare", "connect", "socket", "bind", "listen", "unlink", "symlink"} & set(dict(named)), log
 
 
 def test_a_name_that_somebody_holds_cannot_be_claimed():
     rows, log = answers(BROKER, "held")
     assert rows == [("claim", errno.EADDRINUSE), ("engine", errno.EPERM), ("failed", errno.EADDRINUSE)], rows
-    assert "another process listens on the name of its debug engine" in log, log
+    assert "another process listens on a name of its debug engine" in log, log
 
 
 def test_a_listener_that_is_not_the_target_is_refused():
     rows, log = answers(BROKER, "squatted")
     assert rows == [("claim", 0), ("engine", errno.EPERM), ("failed", errno.EADDRINUSE)], rows
-    assert "another process listens on the name of its debug engine" in log, log
+    assert "another process listens on a name of its debug engine" in log, log
 
 
 def test_labels_are_claimed_five_times_at_most():

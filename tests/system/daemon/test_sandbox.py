@@ -38,7 +38,6 @@ ALLOWED = {
     "open_to_write": {"store"} | DRIVERS,
     "open_to_create": {"store"} | DRIVERS,
     "open": READERS | {"store", "judge"},
-    "unlink": DRIVERS,
     # What one processor has and what another one has for it go together.
     **dict.fromkeys(("access", "faccessat", "faccessat2"), {"look", "adapter"} | SESSIONS | DRIVERS),
     **dict.fromkeys(("dup2", "dup3"), {"adapter"}),
@@ -49,16 +48,17 @@ ALLOWED = {
     "pidfd_open": {"judge"} | DRIVERS,
     "setresuid": {"judge"},
     "capset": {"judge"},
-    "accept4": {"judge"},
+    "accept4": {"judge"} | DRIVERS,
     "pidfd_getfd": {"tracer"} | DRIVERS,
     "pidfd_send_signal": SESSIONS | DRIVERS,
     "process_vm_readv": SESSIONS | DRIVERS,
     "process_vm_writev": DRIVERS,
-    "socket_unix": DRIVERS | {"connect"},
-    "socket_unix_packets": DRIVERS | {"connect"},
+    "socket_unix": {"connect"},
+    "socket_unix_packets": {"connect"},
     "socket_unix_datagrams": {"connect"},
     "connect": {"connect"},
     "bind": {"connect"},
+    "listen": {"connect"},
     "ioctl": {"look"} | SESSIONS | DRIVERS,
     "ioctl_notify": {"look", "connect"} | SESSIONS | DRIVERS,
     "ptrace_seize": SESSIONS,
@@ -78,10 +78,10 @@ NEVER = {"bpf", "chroot", "finit_module", "init_module", "io_uring_setup", "keyc
          "perf_event_open", "pivot_root", "setns", "umount2", "unshare", "userfaultfd", "x32_execve", "x32_getpid", "x32_ptrace"}
 
 # How a refusal is put, where somebody has to go on from there.
-WORDS = {(profile, name): errno.EAFNOSUPPORT for profile in DRIVERS
-         for name in ("socket_inet", "socket_inet6", "socket_netlink", "socket_packet", "socket_high")}
-# Nobody answers for the worker here: no broker runs.
-WORDS[("driver", "connect")] = WORDS[("driver_traced", "connect")] = errno.ENOSYS
+# The broker answers for the worker, and none runs here.
+WORDS = {(profile, name): errno.ENOSYS for profile in ("driver", "driver_traced")
+         for name in ("socket_inet", "socket_inet6", "socket_netlink", "socket_packet", "socket_high", "socket_unix",
+                      "socket_unix_packets", "socket_unix_datagrams", "bind", "connect", "listen", "unlink", "unlinkat", "symlink", "symlinkat")}
 WORDS.update({(profile, "clone3"): errno.ENOSYS for profile in ("look", "session", "session_registers", "adapter", "judge")})
 
 
