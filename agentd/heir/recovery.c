@@ -73,7 +73,10 @@ static bool end_worker(int record, pid_t target, uint64_t grace)
 	return give_up != 0;
 }
 
-/* @return whether that is over, and the record of no more use. */
+/*
+ * @return whether that is over, and the record of no more use.  What is left suspended the next monitor resumes,
+ *         which can start a session.
+ */
 static bool look_after(const struct rescue_host *h, int record, pid_t target, bool stuck)
 {
 	auto_close int pidfd = (int)syscall(SYS_pidfd_open, target, 0);
@@ -88,7 +91,7 @@ static bool look_after(const struct rescue_host *h, int record, pid_t target, bo
 	if (child == 0)
 		rescue_run(h, &o);
 	if (child < 0 || child_wait(child, clock_deadline_ms(RESCUE_END_MS), &status) != -ETIMEDOUT)
-		return true;
+		return !undo_record_is_suspended(record);
 	log_error("process %d: its rescue does not end: left to the kernel, and to the next start of the agent",
 		  (int)target);
 	return false;

@@ -12,22 +12,27 @@
 /* A child finds these descriptors after exec. */
 #define IPC_FD_MONITOR  4 /**< Any child: the socket pair to whoever started it. */
 #define IPC_FD_FRONT  5 /**< The worker: the socket pair to the frontend. */
-#define IPC_FD_TARGET 6 /**< session, rescue, host worker: pidfd of the target; the heir that waits: of the monitor. */
+#define IPC_FD_TARGET 6 /**< Workers but look: pidfd of the target; the heir that waits: of the monitor. */
 /**
- * session and rescue worker: memory of IPC_UNDO_BYTES that outlives the worker.
+ * session, rescue and repair worker: memory of IPC_UNDO_BYTES that outlives the worker.
  *
  * The first word is zero as long as there is nothing in the target that the kernel would not undo.
  * The last word is the monitor's own.  The monitor sets it when the worker has died and the target
  * was seen to wait for the worker's answer to RUNTIME_ENABLE; the rescue worker that gives the
- * answer clears it.  The monitor looks at no more than those two words.
+ * answer clears it.
+ * The word before is not 0 while a GPU of the target may be left suspended, with nothing else to undo: a
+ * session worker that was killed had suspended it, and only a new session can resume it.  It is the start
+ * time of that process.  A rescue worker sets it, and the next session or repair worker clears it.
+ * The monitor looks at no more than those three words.
  */
 #define IPC_FD_UNDO 7
 #define IPC_UNDO_BYTES 4096
 #define IPC_UNDO_ANSWER (IPC_UNDO_BYTES - sizeof(uint64_t))
+#define IPC_UNDO_SUSPENDED (IPC_UNDO_ANSWER - sizeof(uint64_t))
 #define IPC_FD_EDITOR 6 /**< adapter: the editor's socket. */
 #define IPC_FD_EARLY  7 /**< adapter: sealed memory with what was read from it. */
 
-/** The kinds of children.  The frontend asks for all but RESCUE, LOOK and CONNECT. */
+/** The kinds of children.  The frontend asks for all but RESCUE, LOOK, CONNECT and REPAIR. */
 enum ipc_kind {
 	IPC_KIND_SESSION = 1,
 	IPC_KIND_INSPECT = 2,
@@ -37,6 +42,7 @@ enum ipc_kind {
 	IPC_KIND_ADAPTER = 6,
 	IPC_KIND_CONNECT = 7, /**< A connect broker; only the monitor starts one. */
 	IPC_KIND_HOST = 8, /**< Reads what the threads of one process do; answers one call. */
+	IPC_KIND_REPAIR = 9, /**< Opens and ends a session, to resume what a dead one has left suspended. */
 };
 
 /**

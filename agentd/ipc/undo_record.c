@@ -51,13 +51,19 @@ static int create_file(const char *directory, const char *name)
 	return TAKE_FD(fd);
 }
 
+static void make_name(pid_t target, char ret_name[UNDO_RECORD_NAME_MAX])
+{
+	static unsigned last;
+
+	snprintf(ret_name, UNDO_RECORD_NAME_MAX, "%d.%d.%u", (int)getpid(), (int)target, ++last);
+}
+
 int undo_record_create(const char *directory, pid_t target,
 		       char ret_name[UNDO_RECORD_NAME_MAX], int *ret_fd)
 {
-	static unsigned last;
 	int fd;
 
-	snprintf(ret_name, UNDO_RECORD_NAME_MAX, "%d.%d.%u", (int)getpid(), (int)target, ++last);
+	make_name(target, ret_name);
 	fd = create_file(directory, ret_name);
 	if (fd < 0) {
 		log_debug("%s: %s; what a worker changes is lost with this process", directory,
@@ -83,6 +89,12 @@ void undo_record_remove(const char *directory, const char *name)
 		unlinkat(dir, name, 0);
 }
 
+void undo_record_drop(const char *directory, const char *name, int record)
+{
+	if (!undo_record_is_suspended(record))
+		undo_record_remove(directory, name);
+}
+
 static bool is_set(int record, off_t at)
 {
 	uint64_t word = 0;
@@ -93,6 +105,11 @@ static bool is_set(int record, off_t at)
 bool undo_record_owes(int record)
 {
 	return is_set(record, 0) || is_set(record, IPC_UNDO_ANSWER);
+}
+
+bool undo_record_is_suspended(int record)
+{
+	return is_set(record, IPC_UNDO_SUSPENDED);
 }
 
 bool undo_record_parse_name(const char *name, pid_t *ret_monitor, pid_t *ret_target)
@@ -112,27 +129,106 @@ static bool owes_answer(int record)
 	return is_set(record, IPC_UNDO_ANSWER);
 }
 
-static bool any_record(const char *directory, pid_t target, bool (*owes)(int record))
+/* @return whether the walk is over. */
+typedef bool record_fn(void *ctx, int dir, const char *name, int record, pid_t target);
+
+static bool for_records(const char *directory, record_fn *look, void *ctx)
 {
 	int fd = undo_record_directory(directory);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *e;
-	bool found = false;
+	bool over = false;
 
-	while (dir && !found && (e = readdir(dir))) {
+	while (dir && !over && (e = readdir(dir))) {
 		auto_close int record = -1;
 		pid_t monitor, of;
 
-		if (!undo_record_parse_name(e->d_name, &monitor, &of) || of != target)
+		if (!undo_record_parse_name(e->d_name, &monitor, &of))
 			continue;
 		record = openat(fd, e->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-		found = owes(record);
+		over = look(ctx, fd, e->d_name, record, of);
 	}
 	if (dir)
 		closedir(dir);
 	else if (fd >= 0)
 		close(fd);
-	return found;
+	return over;
+}
+
+struct owing {
+	pid_t target;
+	bool (*owes)(int record);
+};
+
+static bool look_for_owing(void *ctx, int dir, const char *name, int record, pid_t target)
+{
+	const struct owing *o = ctx;
+
+	(void)dir;
+	(void)name;
+	return target == o->target && o->owes(record);
+}
+
+static bool any_record(const char *directory, pid_t target, bool (*owes)(int record))
+{
+	return for_records(directory, look_for_owing, &(struct owing){ target, owes });
+}
+
+struct reuse {
+	pid_t target;
+	char *name;
+	int *fd;
+	int status;
+};
+
+static bool look_for_reuse(void *ctx, int dir, const char *name, int record, pid_t target)
+{
+	struct reuse *u = ctx;
+
+	/* Where something else is to be undone, a rescue is at work. */
+	if (target != u->target || !undo_record_is_suspended(record) || undo_record_owes(record))
+		return false;
+	*u->fd = openat(dir, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	make_name(target, u->name);
+	u->status = *u->fd < 0 || renameat(dir, name, dir, u->name) < 0 ? -errno : 0;
+	return true;
+}
+
+int undo_record_reuse(const char *directory, pid_t target, char ret_name[UNDO_RECORD_NAME_MAX], int *ret_fd)
+{
+	struct reuse u = { .target = target, .name = ret_name, .fd = ret_fd, .status = -ENOENT };
+
+	*ret_fd = -1;
+	for_records(directory, look_for_reuse, &u);
+	if (u.status < 0) {
+		ret_name[0] = '\0';
+		if (*ret_fd >= 0)
+			close(TAKE_FD(*ret_fd));
+	}
+	return u.status;
+}
+
+struct next_suspended {
+	pid_t after, found;
+};
+
+static bool look_for_next(void *ctx, int dir, const char *name, int record, pid_t target)
+{
+	struct next_suspended *n = ctx;
+
+	(void)dir;
+	(void)name;
+	if (target > n->after && (!n->found || target < n->found) && undo_record_is_suspended(record))
+		n->found = target;
+	return false;
+}
+
+pid_t undo_record_next_suspended(const char *directory, pid_t after)
+{
+	struct next_suspended n = { .after = after };
+
+	for_records(directory, look_for_next, &n);
+	return n.found;
 }
 
 bool undo_record_any_owes(const char *directory, pid_t target)

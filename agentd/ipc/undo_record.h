@@ -25,10 +25,21 @@ void undo_record_place(const char *socket, char *ret, size_t size);
  */
 int undo_record_create(const char *directory, pid_t target, char ret_name[UNDO_RECORD_NAME_MAX],
 		       int *ret_fd);
+/**
+ * Take over the record by which a GPU of @p target is left suspended, under a name of this process.
+ * @return 0, -ENOENT: there is none; -errno.
+ */
+int undo_record_reuse(const char *directory, pid_t target, char ret_name[UNDO_RECORD_NAME_MAX], int *ret_fd);
 /** The record is of no use any more; "" is allowed. */
 void undo_record_remove(const char *directory, const char *name);
+/** The same, unless it tells of a GPU that is left suspended.  @param record  Of that name; -1: none. */
+void undo_record_drop(const char *directory, const char *name, int record);
 /** Is anything written in it?  @param record  -1: no. */
 bool undo_record_owes(int record);
+/** Does it tell of a GPU that is left suspended?  @param record  -1: no. */
+bool undo_record_is_suspended(int record);
+/** @return a process whose record says so, greater than @p after; 0: there is none. */
+pid_t undo_record_next_suspended(const char *directory, pid_t after);
 /** In any record of @p target: of a worker that died, or of one who looks after what others left? */
 bool undo_record_any_owes(const char *directory, pid_t target);
 /** Write in @p record (-1: nowhere) that @p target waits for an answer, unless another one says so. */

@@ -8,6 +8,7 @@
 
 #include "agentd/audit.h"
 #include "agentd/monitor/adapters.h"
+#include "agentd/monitor/repairs.h"
 #include "agentd/monitor/stores.h"
 #include "base/cleanup.h"
 #include "base/str.h"
@@ -41,7 +42,8 @@ static bool quota_allows(const struct workers *w, enum ipc_kind kind, const stru
 
 static bool is_being_rescued(const struct workers *w, pid_t target)
 {
-	return rescues_owe(&w->rescues, target) || undo_record_any_owes(w->setup.records, target);
+	return rescues_owe(&w->rescues, target) || repairs_has(w, target) ||
+	       undo_record_any_owes(w->setup.records, target);
 }
 
 /* Nothing is against it but this process's own affairs.  @return the worker that the target has, or NULL. */

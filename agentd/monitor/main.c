@@ -18,6 +18,7 @@
 
 #include "agentd/child.h"
 #include "agentd/monitor/monitor.h"
+#include "agentd/monitor/repairs.h"
 #include "agentd/monitor/requests.h"
 #include "agentd/privileges.h"
 #include "base/cleanup.h"
@@ -277,6 +278,7 @@ int main(int argc, char **argv)
 	if (s.config.verbose)
 		log_init("gpu-agentd", LOG_LEVEL_DEBUG);
 	monitor_tell_manager(&s, MONITOR_READY, 0, NULL, 0, -1);
+	repairs_begin(&s.workers);
 	serve(&s);
 	workers_deinit(&s.workers);
 	monitor_close_judge(&s);

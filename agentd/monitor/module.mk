@@ -1,5 +1,5 @@
 archives += monitor
-monitor_src := $(addprefix agentd/monitor/,adapters.c authorise.c brokers.c monitor.c requests.c rescues.c stores.c workers.c)
+monitor_src := $(addprefix agentd/monitor/,adapters.c authorise.c brokers.c monitor.c repairs.c requests.c rescues.c stores.c workers.c)
 
 programs += gpu-agent-monitor
 gpu-agent-monitor_src := agentd/monitor/main.c

@@ -112,7 +112,8 @@ static bool wait_for_workers(struct monitor *s)
 		return false;
 	if (is_over(s, 0))
 		workers_signal(&s->workers, SIGKILL);
-	if (!is_over(s, STOP_KILLED_MS))
+	/* They are no longer at work than a rescue is. */
+	if (!is_over(s, workers_count(&s->workers, IPC_KIND_REPAIR) ? STOP_RELEASES_MS : STOP_KILLED_MS))
 		return true;
 	log_error("a worker cannot be killed: it is left to the kernel");
 	workers_leave(&s->workers);

@@ -40,8 +40,9 @@ static request_fn on_config, on_agent, on_ping, on_stop, on_look, on_let_go, on_
 #define OF(kind) (1u << (kind))
 #define SESSION OF(IPC_KIND_SESSION)
 #define LOOK	OF(IPC_KIND_LOOK)
+#define REPAIR	OF(IPC_KIND_REPAIR)
 /* Whoever has a guard socket. */
-#define GUARDED (SESSION | LOOK | OF(IPC_KIND_INSPECT) | OF(IPC_KIND_HOST) | OF(IPC_KIND_STORE) | \
+#define GUARDED (SESSION | LOOK | REPAIR | OF(IPC_KIND_INSPECT) | OF(IPC_KIND_HOST) | OF(IPC_KIND_STORE) | \
 		 OF(IPC_KIND_ADAPTER))
 
 /* What is not here breaks the protocol: a child that sends it is killed, and without the others this process ends. */
@@ -62,7 +63,7 @@ static const struct request {
 	{ JUDGE_WATCH, JUDGE,  sizeof(struct judge_watch), 0, 1, on_watch },
 	{ IPC_NOTE,   JUDGE,   sizeof(struct ipc_note),	 0, 0, on_kill },
 	{ IPC_STORE,  SESSION, sizeof(struct ipc_store), 1, 1, on_store },
-	{ IPC_BROKER, SESSION, sizeof(struct ipc_broker), 1, 1, on_broker },
+	{ IPC_BROKER, SESSION | REPAIR, sizeof(struct ipc_broker), 1, 1, on_broker },
 	{ IPC_HOOK,   SESSION, sizeof(struct ipc_hook),	 1, 1, on_hook },
 	{ IPC_USED,   SESSION, sizeof(struct ipc_used),	 0, 0, on_used },
 	{ IPC_RECORD_USED, OF(IPC_KIND_STORE), sizeof(struct ipc_record_used), 0, 0, on_record_used },

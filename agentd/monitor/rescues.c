@@ -2,6 +2,7 @@
 #include "agentd/monitor/rescues.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -16,8 +17,7 @@
 struct rescue {
 	struct rescue *next;
 	pid_t pid, target;
-	int undo_fd;
-	char record[UNDO_RECORD_NAME_MAX];
+	struct rescue_left left;
 };
 
 static _Noreturn void become_rescue(const struct rescue_setup *setup, const struct orphan *o, int undo)
@@ -48,6 +48,7 @@ int rescues_start(struct rescues *r, const struct rescue_setup *setup, const str
 		  const char *record)
 {
 	struct rescue *added = malloc(sizeof(*added));
+	int pidfd = fcntl(o->pidfd, F_DUPFD_CLOEXEC, 0);
 	pid_t pid = added ? fork() : -1;
 
 	if (pid == 0)
@@ -56,11 +57,14 @@ int rescues_start(struct rescues *r, const struct rescue_setup *setup, const str
 		int e = -errno;
 
 		free(added);
+		if (pidfd >= 0)
+			close(pidfd);
 		return e;
 	}
 	*added = (struct rescue){ .next = r->first, .pid = pid, .target = o->target,
-				  .undo_fd = TAKE_FD(*take_undo) };
-	str_copy(added->record, sizeof(added->record), record);
+				  .left = { .target = o->target, .pidfd = pidfd, .undo_fd = TAKE_FD(*take_undo),
+					    .owner = o->owner, .is_repair = o->is_repair } };
+	str_copy(added->left.record, sizeof(added->left.record), record);
 	r->first = added;
 	return 0;
 }
@@ -68,24 +72,28 @@ int rescues_start(struct rescues *r, const struct rescue_setup *setup, const str
 bool rescues_owe(const struct rescues *r, pid_t target)
 {
 	for (const struct rescue *i = r->first; i; i = i->next)
-		if (i->target == target && undo_record_owes(i->undo_fd))
+		if (i->target == target &&
+		    (undo_record_owes(i->left.undo_fd) || undo_record_is_suspended(i->left.undo_fd)))
 			return true;
 	return false;
 }
 
 static void free_rescue(const char *records, struct rescue *i)
 {
-	undo_record_remove(records, i->record);
-	if (i->undo_fd >= 0)
-		close(i->undo_fd);
+	undo_record_drop(records, i->left.record, i->left.undo_fd);
+	if (i->left.undo_fd >= 0)
+		close(i->left.undo_fd);
+	if (i->left.pidfd >= 0)
+		close(i->left.pidfd);
 	free(i);
 }
 
-bool rescues_reaped(struct rescues *r, const char *records, pid_t pid, int wait_status)
+bool rescues_reaped(struct rescues *r, const char *records, pid_t pid, int wait_status, struct rescue_left *ret_left)
 {
 	struct rescue **link = &r->first, *found;
 	bool owed;
 
+	*ret_left = (struct rescue_left){ .target = 0 };
 	while (*link && (*link)->pid != pid)
 		link = &(*link)->next;
 	found = *link;
@@ -95,7 +103,12 @@ bool rescues_reaped(struct rescues *r, const char *records, pid_t pid, int wait_
 	owed = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == IPC_EXIT_OWED;
 	/* One that did not come to its end, or to its beginning, says nothing. */
 	if (wait_status && !owed)
-		owed = undo_record_owes(found->undo_fd);
+		owed = undo_record_owes(found->left.undo_fd);
+	if (!owed && undo_record_is_suspended(found->left.undo_fd)) {
+		*ret_left = found->left;
+		free(found);
+		return false;
+	}
 	free_rescue(records, found);
 	return owed;
 }
@@ -107,8 +120,8 @@ void rescues_deinit(struct rescues *r, const char *records)
 
 		r->first = i->next;
 		/* Its process may be killed with us: the next start finds what is owed then. */
-		if (undo_record_owes(i->undo_fd))
-			i->record[0] = '\0';
+		if (undo_record_owes(i->left.undo_fd))
+			i->left.record[0] = '\0';
 		free_rescue(records, i);
 	}
 }

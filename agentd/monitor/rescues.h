@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "agentd/config.h"
+#include "agentd/ipc/undo_record.h"
 
 /** The target of a worker that is gone. */
 struct orphan {
@@ -22,6 +23,16 @@ struct orphan {
 	uid_t owner;	  /**< For whom it worked. */
 	bool stuck;	  /**< It had to be killed. */
 	bool ended;	  /**< It had ended its session before; no more than a look is owed. */
+	bool is_repair;	  /**< It was to resume a GPU, and has died of that. */
+};
+
+/** What a rescue has left: a GPU of the target is suspended. */
+struct rescue_left {
+	pid_t target; /**< 0: nothing is left. */
+	int pidfd, undo_fd;
+	uid_t owner;
+	bool is_repair; /**< As in struct orphan: it is not tried again. */
+	char record[UNDO_RECORD_NAME_MAX];
 };
 
 /** What rescues are started with; all is borrowed. */
@@ -44,13 +55,14 @@ struct rescues {
  */
 int rescues_start(struct rescues *r, const struct rescue_setup *setup, const struct orphan *o, int *take_undo,
 		  const char *record);
-/** Is something owed to @p target? */
+/** Is something owed to @p target, or a GPU of it left suspended? */
 bool rescues_owe(const struct rescues *r, pid_t target);
 /**
  * A child was reaped, perhaps one of these.
+ * @param ret_left  The caller's then.
  * @return true when its target did not get what it was owed.
  */
-bool rescues_reaped(struct rescues *r, const char *records, pid_t pid, int wait_status);
+bool rescues_reaped(struct rescues *r, const char *records, pid_t pid, int wait_status, struct rescue_left *ret_left);
 /** They go on; a record in which something is owed stays. */
 void rescues_deinit(struct rescues *r, const char *records);
 

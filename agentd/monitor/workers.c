@@ -13,6 +13,7 @@
 #include "agentd/child.h"
 #include "agentd/ipc/link.h"
 #include "agentd/closers.h"
+#include "agentd/monitor/repairs.h"
 #include "agentd/privileges.h"
 #include "agentd/ipc/undo_record.h"
 #include "base/cleanup.h"
@@ -77,7 +78,8 @@ static void worker_exec(const struct workers *w, const void *data, int guard)
 	static const char *const kinds[] = { [IPC_KIND_SESSION] = "session",
 					     [IPC_KIND_INSPECT] = "inspect",
 					     [IPC_KIND_LOOK] = "look",
-					     [IPC_KIND_HOST] = "host" };
+					     [IPC_KIND_HOST] = "host",
+					     [IPC_KIND_REPAIR] = "repair" };
 	const struct place *p = data;
 	const struct ipc_start *start = p->start;
 	const struct ipc_identity *client = p->client;
@@ -166,30 +168,42 @@ int workers_fork(struct workers *w, const struct worker *like, uint32_t start_ms
 int workers_start(struct workers *w, const struct ipc_start *start, const struct ipc_identity *client,
 		  int *take_pidfd, struct worker **ret, int *ret_channel)
 {
+	auto_close int undo = -1;
+	char record[UNDO_RECORD_NAME_MAX] = "";
+	int r = 0;
+
+	if (start->kind == IPC_KIND_SESSION) {
+		r = undo_record_reuse(w->setup.records, (pid_t)start->pid, record, &undo);
+		if (r < 0)
+			r = undo_record_create(w->setup.records, (pid_t)start->pid, record, &undo);
+	}
+	return r < 0 ? r : workers_start_with(w, start, client, take_pidfd, &undo, record, ret, ret_channel);
+}
+
+int workers_start_with(struct workers *w, const struct ipc_start *start, const struct ipc_identity *client,
+		       int *take_pidfd, int *take_undo, const char *record, struct worker **ret, int *ret_channel)
+{
 	struct worker like = { .kind = (enum ipc_kind)start->kind, .target = (pid_t)start->pid,
 			       .owner = client->uid, .charge = client->charge, .by_admin = client->admin };
-	auto_close int ours = -1, theirs = -1, undo = -1;
-	int pair[2], r = 0;
+	auto_close int ours = -1, theirs = -1;
+	int pair[2], r = fd_socketpair(SOCK_NONBLOCK, pair);
 
-	if (like.kind == IPC_KIND_SESSION) {
+	str_copy(like.record, sizeof(like.record), record);
+	if (like.kind == IPC_KIND_SESSION)
 		like.session = ++w->last_session;
-		r = undo_record_create(w->setup.records, like.target, like.record, &undo);
-	}
-	if (r == 0)
-		r = fd_socketpair(SOCK_NONBLOCK, pair);
 	if (r == 0) {
-		const struct place place = { start, client, like.session, pair[1], *take_pidfd, undo };
+		const struct place place = { start, client, like.session, pair[1], *take_pidfd, *take_undo };
 
 		ours = pair[0];
 		theirs = pair[1];
 		r = workers_fork(w, &like, start->timeout_ms + GUARD_GRACE_MS, worker_exec, &place, ret);
 	}
 	if (r < 0) {
-		undo_record_remove(w->setup.records, like.record);
+		undo_record_drop(w->setup.records, like.record, *take_undo);
 		return r;
 	}
 	(*ret)->target_pidfd = TAKE_FD(*take_pidfd);
-	(*ret)->undo_fd = TAKE_FD(undo);
+	(*ret)->undo_fd = TAKE_FD(*take_undo);
 	*ret_channel = TAKE_FD(ours);
 	return 0;
 }
@@ -328,7 +342,8 @@ static void rescue_target(struct workers *w, struct worker *k)
 {
 	const struct orphan o = { .target = k->target, .pidfd = k->target_pidfd, .session = k->session,
 				  .owner = k->owner, .stuck = k->how == IPC_HOW_STUCK,
-				  .ended = k->how == IPC_HOW_CLEAN };
+				  .ended = k->how == IPC_HOW_CLEAN,
+				  .is_repair = k->kind == IPC_KIND_REPAIR };
 	int r = rescues_start(&w->rescues, &w->rescue_setup, &o, &k->undo_fd, k->record);
 
 	if (r < 0)
@@ -339,7 +354,7 @@ static void rescue_target(struct workers *w, struct worker *k)
 
 static void free_worker(const struct workers *w, struct worker *k)
 {
-	undo_record_remove(w->setup.records, k->record);
+	undo_record_drop(w->setup.records, k->record, k->undo_fd);
 	if (k->guard_fd >= 0)
 		close_guard(k);
 	if (k->target_pidfd >= 0)
@@ -418,7 +433,12 @@ void workers_kill(struct workers *w, uint32_t id)
 
 void workers_signal(struct workers *w, int sig)
 {
+	bool repairs = workers_count(w, IPC_KIND_REPAIR);
+
 	for (struct worker *k = w->first; k; k = k->next) {
+		/* It ends by itself, or by its guard; so does what connects it. */
+		if (k->kind == IPC_KIND_REPAIR || (k->kind == IPC_KIND_CONNECT && repairs))
+			continue;
 		k->was_killed |= sig == SIGKILL;
 		privileges_kill(k->pid, sig);
 	}
@@ -462,6 +482,7 @@ static int signal_from_outside(const struct worker *k, int wait_status)
 bool workers_reaped(struct workers *w, pid_t pid, int wait_status, struct ipc_ended *ret)
 {
 	bool look = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == IPC_EXIT_LOOK;
+	struct rescue_left left;
 	struct worker **link, *k;
 
 	read_last_words(w, pid);
@@ -470,8 +491,9 @@ bool workers_reaped(struct workers *w, pid_t pid, int wait_status, struct ipc_en
 		link = &(*link)->next;
 	k = *link;
 	if (!k) {
-		if (rescues_reaped(&w->rescues, w->setup.records, pid, wait_status))
+		if (rescues_reaped(&w->rescues, w->setup.records, pid, wait_status, &left))
 			w->setup.on_owed(w->setup.ctx);
+		repairs_after(w, &left);
 		return false;
 	}
 	*link = k->next;
@@ -495,6 +517,10 @@ bool workers_reaped(struct workers *w, pid_t pid, int wait_status, struct ipc_en
 	/* One that ends well may leave a record, too: something in the target outlasted its patience. */
 	if (k->kind == IPC_KIND_SESSION && (k->how != IPC_HOW_CLEAN || undo_record_owes(k->undo_fd))) {
 		rescue_target(w, k);
+	} else if (k->kind == IPC_KIND_REPAIR && undo_record_owes(k->undo_fd)) {
+		rescue_target(w, k);
+	} else if (k->kind == IPC_KIND_REPAIR) {
+		repairs_ended(k);
 	} else if (k->kind == IPC_KIND_SESSION && look) {
 		look_later(w, k);
 		return true;

@@ -118,6 +118,13 @@ int workers_fork(struct workers *w, const struct worker *like, uint32_t start_ms
  */
 int workers_start(struct workers *w, const struct ipc_start *start, const struct ipc_identity *client,
 		  int *take_pidfd, struct worker **ret, int *ret_channel);
+/**
+ * The same for one that works with a record that is there.
+ * @param take_undo  The record; as @p take_pidfd.
+ * @param record     Its name; "": it is no file.
+ */
+int workers_start_with(struct workers *w, const struct ipc_start *start, const struct ipc_identity *client,
+		       int *take_pidfd, int *take_undo, const char *record, struct worker **ret, int *ret_channel);
 /** Start a look for GPU processes.  @return 0, -errno. */
 int workers_look(struct workers *w, uint32_t *ret_id);
 
@@ -143,7 +150,7 @@ void workers_guard(struct workers *w, struct worker *worker);
 uint64_t workers_deadlines(struct workers *w);
 /** Kill a worker that does not answer, and report it as stuck.  @param id  One that is gone is no mistake. */
 void workers_kill(struct workers *w, uint32_t id);
-/** SIGTERM (release everything and go), or SIGKILL, to all. */
+/** SIGTERM (release everything and go), or SIGKILL, to all but those that repair. */
 void workers_signal(struct workers *w, int sig);
 /**
  * A child was reaped.

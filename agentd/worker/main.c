@@ -10,6 +10,7 @@
 #include "agentd/worker/inspect/core_server.h"
 #include "agentd/worker/inspect/discover.h"
 #include "agentd/worker/inspect/inspect.h"
+#include "agentd/worker/inspect/repair.h"
 #include "agentd/worker/inspect/rescue.h"
 #include "agentd/worker/process/options.h"
 #include "agentd/worker/session/session.h"
@@ -46,7 +47,7 @@ int main(int argc, char **argv)
 	log_init("gpu-agent-worker", o.verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
 	fd_set_cloexec(IPC_FD_MONITOR, true);
 	fd_set_cloexec(IPC_FD_FRONT, true);
-	if (o.kind == IPC_KIND_SESSION || o.kind == IPC_KIND_RESCUE) {
+	if (o.kind == IPC_KIND_SESSION || o.kind == IPC_KIND_RESCUE || o.kind == IPC_KIND_REPAIR) {
 		fd_set_cloexec(IPC_FD_TARGET, true);
 		fd_set_cloexec(IPC_FD_UNDO, true);
 	}
@@ -63,6 +64,8 @@ int main(int argc, char **argv)
 	case IPC_KIND_RESCUE:
 		/* Another one is at work: nothing is done yet. */
 		return claim_record() ? rescue_run(&o) : 1;
+	case IPC_KIND_REPAIR:
+		return claim_record() ? repair_run(&o) : 1;
 	case IPC_KIND_LOOK:
 		return discover_run(&o);
 	case IPC_KIND_HOST:

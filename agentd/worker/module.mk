@@ -16,7 +16,7 @@ worker_rule_src := $(addprefix agentd/worker/rule/,core.c engine.c rate_limit.c 
 worker_value_src := $(addprefix agentd/worker/value/,built_in.c evaluate.c frame.c groups.c lanes.c members.c memory.c registers.c request.c)
 worker_session_src := $(addprefix agentd/worker/session/,core_output.c exception.c exception_report.c handlers.c \
 	handlers_code.c handlers_core.c handlers_evaluate.c handlers_lanes.c handlers_variables.c handlers_wave.c handlers_why.c last_look.c readers.c rule_host.c session.c subscribers.c suspension.c usage.c)
-worker_inspect_src := $(addprefix agentd/worker/inspect/,core_server.c discover.c doctor.c inspect.c list.c rescue.c \
+worker_inspect_src := $(addprefix agentd/worker/inspect/,core_server.c discover.c doctor.c inspect.c list.c repair.c rescue.c \
 	verdict.c)
 
 # An archive so that the unit tests link the same objects.

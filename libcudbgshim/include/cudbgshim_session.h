@@ -32,7 +32,7 @@
 /* ------------------------------------------------------------------ what was changed --------- */
 
 /** Version of the record, and most writes that it holds. */
-#define CUDBGSHIM_UNDO_VERSION 1u
+#define CUDBGSHIM_UNDO_VERSION 2u
 #define CUDBGSHIM_UNDO_WRITES  16u
 
 /** A variable of the target as it was before we wrote to it. */
@@ -70,6 +70,11 @@ struct cudbgshim_undo {
 	 */
 	uint64_t random_addr;
 	uint8_t random[16];
+	/**
+	 * The GPUs that may be suspended, one bit each: noted before they are, and until they run
+	 * again.  Only the session writes it.
+	 */
+	uint64_t suspended;
 };
 
 /* ------------------------------------------------------------------ session ------------------ */
@@ -147,6 +152,8 @@ struct cudbgshim_session_options {
 	uint32_t label;
 	const struct cudbgshim_connector *connector; /**< Borrowed; NULL: this process connects. */
 	uint32_t capabilities; /**< Capability bits to ask for; 0: 0xf. */
+	/** A debugger that died has left the GPUs suspended: attaching suspends and resumes them. */
+	bool is_left_suspended;
 	enum cudbgshim_path path;
 	/** Borrowed, and shared with the process that rescues; NULL: nobody does. */
 	struct cudbgshim_undo *undo;
@@ -236,6 +243,26 @@ enum cudbgshim_path cudbgshim_session_path(const struct cudbgshim_session *sessi
  */
 int cudbgshim_session_fd(const struct cudbgshim_session *session);
 /**
+ * Suspend a device of an attached session, and note before that it may be.
+ * @return as cudbgshim_suspend_device().
+ */
+int cudbgshim_session_suspend(struct cudbgshim_session *session, uint32_t dev);
+/**
+ * Resume a device of an attached session, and note that it runs.
+ * @return as cudbgshim_resume_device().
+ */
+int cudbgshim_session_resume(struct cudbgshim_session *session, uint32_t dev);
+/** Suspend all devices, and note it before.  @return as cudbgshim_suspend_all(). */
+int cudbgshim_session_suspend_all(struct cudbgshim_session *session);
+/**
+ * Let all devices run, and note that.  Those that a dead debugger has left suspended are suspended
+ * first: the engine takes them for running, and would do nothing.
+ * @return as cudbgshim_resume_all().
+ */
+int cudbgshim_session_resume_all(struct cudbgshim_session *session);
+/** @return whether all devices run, as far as the session knows. */
+bool cudbgshim_session_runs(const struct cudbgshim_session *session);
+/**
  * Take all events, hand them out, acknowledge them.
  * @return their number, or -errno of the API.
  */
@@ -252,14 +279,21 @@ struct cudbgshim_rescue_options {
 	unsigned timeout_ms; /**< 0 stands for 5000. */
 };
 
+/** Result of cudbgshim_rescue(): all is done but that the GPUs are left suspended. */
+#define CUDBGSHIM_RESCUE_SUSPENDED 1
+
 /**
  * Put a target right whose debugger died, at whatever step, or left a record behind: wait for what
  * is still under way, let the engine go, put the variables back.  It blocks, so run it in a process
  * of its own.  It may be repeated, also after the rescuer itself died.
  *
+ * The engine of a debugger that died while a GPU was suspended is not told to let go: that resumes
+ * nothing, and the next attach would kill the target.  Only a new session can resume the GPU, by
+ * suspending it first (is_left_suspended).
+ *
  * @param ret_error  Filled in on failure; NULL allowed.
- * @return 0 (also when there was nothing to do), -ESRCH (the process is gone), -ESTALE (it runs
- *         another program, which has nothing of ours: nothing was changed), -EINVAL (record of
+ * @return 0 (also when there was nothing to do), CUDBGSHIM_RESCUE_SUSPENDED, -ESRCH (the process is
+ *         gone), -ESTALE (it runs another program, which has nothing of ours: nothing was changed), -EINVAL (record of
  *         another version), -ETIMEDOUT (the call does not end), or the error of calling a function
  *         or writing memory; the rest was done nevertheless.
  */

@@ -422,7 +422,7 @@ static int replay(struct cudbgshim_session *s)
 
 static int let_run(struct cudbgshim_session *s)
 {
-	int rc = cudbgshim_resume_all(s->shim);
+	int rc = cudbgshim_session_resume_all(s);
 
 	if (rc < 0)
 		return session_fail_api(s, rc, "the GPUs do not run on");

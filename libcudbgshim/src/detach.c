@@ -110,6 +110,17 @@ static int call_again(struct cudbgshim_session *s)
 	return session_wait(s, CUDBGSHIM_WAIT_TIMER, POLL_MS);
 }
 
+/*
+ * GPUs that are still suspended run before the engine is told to let go: what is told so afterwards resumes
+ * nothing, if this process dies meanwhile.
+ */
+static int run_suspended(struct cudbgshim_session *s)
+{
+	if (!s->undo->suspended || !may_call_api(s))
+		return 0;
+	return note_api(s, cudbgshim_session_resume_all(s), "resume");
+}
+
 /* Tell the engine to let go, if there is one; a driver that was only armed has none yet. */
 static int call_detach(struct cudbgshim_session *s)
 {
@@ -118,6 +129,8 @@ static int call_detach(struct cudbgshim_session *s)
 
 	if (s->owes_detach)
 		return call_again(s);
+	/* The next attach would kill a target whose engine let go while a GPU was suspended: a rescue knows better. */
+	s->is_left |= s->undo->suspended && is_engaged(s);
 	if (s->is_left || !is_engaged(s) || !flags_has(&s->target, CUDBGSHIM_SYM_API_DETACH))
 		return 0;
 	s->owes_detach = true;
@@ -134,7 +147,7 @@ static int read_resume_word(struct cudbgshim_session *s)
 	s->is_left |= s->owes_detach && !s->is_gone;
 	s->resume_word = 0;
 	s->is_complete = false;
-	if (!is_engaged(s))
+	if (!is_engaged(s) || s->undo->suspended)
 		return 0;
 	return note_memory(s, flags_read(&s->o.memory, &s->target, CUDBGSHIM_SYM_RESUME_FLAG,
 					 &s->resume_word));
@@ -158,7 +171,7 @@ static int clear_flags(struct cudbgshim_session *s)
 
 static int let_run(struct cudbgshim_session *s)
 {
-	return may_call_api(s) ? note_api(s, cudbgshim_resume_all(s->shim), "resume") : 0;
+	return may_call_api(s) ? note_api(s, cudbgshim_session_resume_all(s), "resume") : 0;
 }
 
 static int wait_for_complete(struct cudbgshim_session *s)
@@ -187,6 +200,12 @@ static int clear_ipc_flag(struct cudbgshim_session *s)
 {
 	int rc = zero_flag(s, CUDBGSHIM_SYM_IPC_FLAG);
 
+	/*
+	 * The driver clears it with DETACH_COMPLETE.  Without a client, as of an attach that failed half-way, it stays
+	 * (measured with 580 on an H200), and every later attach would be refused.
+	 */
+	if (rc == 0 && s->undo->phase == CUDBGSHIM_PHASE_ENGAGED)
+		rc = zero_flag(s, CUDBGSHIM_SYM_USE_EXTERNAL_DEBUGGER);
 	if (rc == 0 && !s->is_left && s->undo->phase == CUDBGSHIM_PHASE_ENGAGED)
 		flags_set_phase(s->undo, CUDBGSHIM_PHASE_RELEASED);
 	return rc;
@@ -209,8 +228,8 @@ static int restore(struct cudbgshim_session *s)
 	s->outcome = CUDBGSHIM_OUTCOME_DETACHED;
 	if (!s->is_gone && (s->is_left || s->undo->call.is_active))
 		return session_fail(s, CUDBGSHIM_OUTCOME_TIMEOUT, -ETIMEDOUT, 0,
-				    "the driver in process %d is still busy; it is put right later",
-				    s->o.pid);
+				    s->undo->suspended ? "a GPU of process %d may be suspended; it is put right later" :
+				    "the driver in process %d is still busy; it is put right later", s->o.pid);
 	while (!s->is_gone && n++ < WRITE_TRIES && (rc = flags_restore(&s->o.memory, s->undo)) < 0);
 	rc = note_memory(s, rc);
 	/* A rescue goes on from the record. */
@@ -222,6 +241,7 @@ static int restore(struct cudbgshim_session *s)
 
 const struct session_step session_detach_steps[] = {
 	{ "leave what is late", leave_late, 2000, false },
+	{ "let suspended GPUs run", run_suspended, 5000, true },
 	{ "call cudbgApiDetach", call_detach, 6000, false },
 	{ "read the resume word", read_resume_word, 2000, false },
 	{ "requestCleanupOnDetach", request_cleanup, 5000, true },

@@ -135,16 +135,19 @@ static void call_detach(struct rescue *r)
 
 /*
  * Clear the flags in the order of detaching; old values, where we changed any, are put back
- * afterwards.
+ * afterwards.  The last one says that there is an engine: without a debugger that hears it out, the driver
+ * leaves it set (measured with 580 on an H200), and refuses every attach from then on.
  */
-static void clear_flags(struct rescue *r)
+static void clear_flags(struct rescue *r, bool is_engine_done)
 {
 	static const enum cudbgshim_symbol flags[] = { CUDBGSHIM_SYM_CAPABILITIES,
 						       CUDBGSHIM_SYM_INITIALIZED,
-						       CUDBGSHIM_SYM_IPC_FLAG };
+						       CUDBGSHIM_SYM_IPC_FLAG,
+						       CUDBGSHIM_SYM_USE_EXTERNAL_DEBUGGER };
+	size_t n = sizeof(flags) / sizeof(flags[0]) - !is_engine_done;
 	uint32_t zero = 0;
 
-	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+	for (size_t i = 0; i < n; i++) {
 		uint64_t addr = r->target.symbols.addr[flags[i]];
 
 		if (addr)
@@ -156,9 +159,13 @@ static void release(struct rescue *r)
 {
 	if (flags_find(&r->o->memory, r->tracer, r->o->proc_fd, &r->target, &r->err) < 0)
 		return;
-	if (has_engine(r))
+	/*
+	 * Asked to let go while a GPU is suspended, the engine resumes nothing, and the next attach kills the target
+	 * (measured with 580 on an H200).  With its flags taken back it can be attached to as it is.
+	 */
+	if (has_engine(r) && !r->undo->suspended)
 		call_detach(r);
-	clear_flags(r);
+	clear_flags(r, !r->err.error);
 	flags_set_phase(r->undo, CUDBGSHIM_PHASE_RELEASED);
 }
 
@@ -199,5 +206,5 @@ int cudbgshim_rescue(const struct cudbgshim_rescue_options *options, struct cudb
 		flags_set_phase(undo, CUDBGSHIM_PHASE_NONE);
 	if (ret_error && r.err.error)
 		*ret_error = r.err;
-	return r.err.error;
+	return r.err.error ? r.err.error : undo->suspended ? CUDBGSHIM_RESCUE_SUSPENDED : 0;
 }

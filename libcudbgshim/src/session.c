@@ -15,6 +15,8 @@
 #include "base/clock.h"
 #include "cudbg_abi.h"
 
+#define ALL_DEVICES UINT64_MAX
+
 static const struct {
 	const char *name, *hint;
 } outcomes[CUDBGSHIM_OUTCOME_COUNT] = {
@@ -83,6 +85,7 @@ int cudbgshim_session_create(const struct cudbgshim_session_options *options,
 	s->undo->pid = options->pid;
 	flags_start_time(options->proc_fd, &s->undo->start_time);
 	flags_note_program(&s->o.memory, s->o.tracer, s->o.proc_fd, s->undo);
+	session_note_suspended(s, options->is_left_suspended ? ALL_DEVICES : 0);
 	s->undo->version = CUDBGSHIM_UNDO_VERSION;
 	s->step = session_attach_steps;
 	*ret_session = s;
@@ -220,6 +223,66 @@ int session_call(struct cudbgshim_session *s, enum cudbgshim_symbol function, ui
 	return rc;
 }
 
+/* ------------------------------------------------------------------ suspended GPUs ------------ */
+
+void session_note_suspended(struct cudbgshim_session *s, uint64_t devices)
+{
+	__atomic_store_n(&s->undo->suspended, devices, __ATOMIC_RELEASE);
+}
+
+static uint64_t bit_of(uint32_t dev)
+{
+	return dev < 64 ? UINT64_C(1) << dev : 0;
+}
+
+/* A suspend that fails may have suspended it: the note stays until it is resumed. */
+int cudbgshim_session_suspend(struct cudbgshim_session *s, uint32_t dev)
+{
+	session_note_suspended(s, s->undo->suspended | bit_of(dev));
+	return cudbgshim_suspend_device(s->shim, dev);
+}
+
+int cudbgshim_session_resume(struct cudbgshim_session *s, uint32_t dev)
+{
+	int rc = cudbgshim_resume_device(s->shim, dev);
+
+	if (rc >= 0)
+		session_note_suspended(s, s->undo->suspended & ~bit_of(dev));
+	return rc;
+}
+
+bool cudbgshim_session_runs(const struct cudbgshim_session *s)
+{
+	return !s->undo->suspended;
+}
+
+/* What the devices are; where that cannot be told, all that can be. */
+static uint64_t devices_of(struct cudbgshim_session *s)
+{
+	uint32_t n = 0;
+
+	return cudbgshim_get_n_devices(s->shim, &n) < 0 || n >= 64 ? ALL_DEVICES : bit_of(n) - 1;
+}
+
+int cudbgshim_session_suspend_all(struct cudbgshim_session *s)
+{
+	session_note_suspended(s, s->undo->suspended | devices_of(s));
+	return cudbgshim_suspend_all(s->shim);
+}
+
+int cudbgshim_session_resume_all(struct cudbgshim_session *s)
+{
+	int rc = s->o.is_left_suspended ? cudbgshim_suspend_all(s->shim) : 0;
+
+	if (rc >= 0)
+		rc = cudbgshim_resume_all(s->shim);
+	if (rc < 0)
+		return rc;
+	s->o.is_left_suspended = false;
+	session_note_suspended(s, 0);
+	return 0;
+}
+
 /* ------------------------------------------------------------------ walking ------------------ */
 
 static void enter(struct cudbgshim_session *s, const struct session_step *step)
@@ -321,6 +384,8 @@ static int drain_queue(struct cudbgshim_session *s, enum cudbgshim_queue queue, 
 		++*n;
 		if (rc < 0)
 			continue;
+		if (e.kind == CUDBGSHIM_EVENT_ALL_DEVICES_SUSPENDED)
+			session_note_suspended(s, devices_of(s));
 		s->is_complete |= e.kind == (s->is_detaching ? CUDBGSHIM_EVENT_DETACH_COMPLETE :
 							       CUDBGSHIM_EVENT_ATTACH_COMPLETE);
 		if (s->o.on_event)
@@ -340,6 +405,9 @@ int cudbgshim_session_drain(struct cudbgshim_session *s)
 	rc = drain_queue(s, CUDBGSHIM_QUEUE_ASYNC, &n_async);
 	if (rc == 0)
 		rc = drain_queue(s, CUDBGSHIM_QUEUE_SYNC, &n_sync);
+	/* A stop may be announced by the notification alone. */
+	if (rc == 0 && count && !n_async && !n_sync && s->outcome == CUDBGSHIM_OUTCOME_ATTACHED)
+		session_note_suspended(s, devices_of(s));
 	/* The threads of the target that caused the events wait for this. */
 	if (n_sync && !cudbgshim_is_over(s->shim))
 		ack = cudbgshim_acknowledge_sync_events(s->shim);

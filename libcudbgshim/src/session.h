@@ -90,6 +90,8 @@ int session_fail(struct cudbgshim_session *s, enum cudbgshim_outcome outcome, in
  * @return @p rc.
  */
 int session_fail_api(struct cudbgshim_session *s, int rc, const char *what);
+/** Note which GPUs may be suspended from now on; the one place where that is written. */
+void session_note_suspended(struct cudbgshim_session *s, uint64_t devices);
 /**
  * Call a function in the target; the step that does so runs this until it is over.
  * @return as session_run_fn.

@@ -185,7 +185,7 @@ class Debugger:
     def detach(self):
         say(self.scene, "call cudbgApiDetach")
         resume = get(self.scene, "cudbgResumeForAttachDetach")
-        assert resume == 2
+        assert resume == 3
         self.ok(105, resume)
         say(self.scene, "set cudbgDebuggerCapabilities 0")
         say(self.scene, "set cudbgDebuggerInitialized 0")

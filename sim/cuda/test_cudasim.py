@@ -131,7 +131,7 @@ def test_attach_replays_and_detach_completes_in_every_release():
                 assert kinds(d.attach()) == [7, 5, 1, 13, 2, 10]
                 wait_threads(s.app.pid, before + 1)
                 wait_until(lambda: d.callbacks >= 2, "callbacks")
-                assert get(s, "cudbgDebuggerInitialized") == 1 and get(s, "cudbgResumeForAttachDetach") == 0
+                assert get(s, "cudbgDebuggerInitialized") == 1 and get(s, "cudbgResumeForAttachDetach") == 1
                 d.ok(2, 0)
                 assert s.state()["devices"][0]["suspended"]
                 d.detach()
@@ -238,7 +238,7 @@ def test_second_debugger_and_second_attach():
             d.detach()
             s.control("second inactive")
             assert d.engage() == 0
-            assert get(s, "cudbgUseExternalDebugger") == 0 and get(s, "cudbgResumeForAttachDetach") == 2
+            assert get(s, "cudbgUseExternalDebugger") == 0 and get(s, "cudbgResumeForAttachDetach") == 3
             s.control("second refused")
             assert d.engage() & 0xffffffff == 20
         in_child(session)
@@ -289,6 +289,7 @@ def test_replay_in_other_orders():
             say(s, "set cudbgIpcFlag 1")
             check(d)
             say(s, "call cudbgApiDetach")
+            say(s, "set cudbgUseExternalDebugger 0")
         in_child(lambda: session("replay auto batch=1 reverse=1 extra=3", lambda d: assert_equal(
             kinds(d.events_until(10)), [2, 13, 1, 5, 7, 6, 5, 6, 5, 6, 5, 10])))
 
@@ -420,7 +421,7 @@ def test_the_engine_dies_in_a_call():
 
 
 def test_the_debugger_dies():
-    for wish, suspended in (("heal", False), ("keep-suspended on", True)):
+    for wish, suspended in (("let-go on", False), ("heal", True)):
         with small() as s:
             def session():
                 d = Debugger(s)
@@ -449,6 +450,7 @@ def test_after_a_dead_debugger_the_flags_stay_and_can_be_taken_back():
             say(s, "call cudbgApiDetach")
             say(s, "set cudbgDebuggerInitialized 0")
             say(s, "set cudbgIpcFlag 0")
+            say(s, "set cudbgUseExternalDebugger 0")
             assert kinds(d.attach())[-1] == 10
             d.detach()
         in_child(first)

@@ -260,12 +260,12 @@ static int facts(void)
 
 static int suspend(void)
 {
-	return shim() ? cudbgshim_suspend_all(shim()) : -ENODEV;
+	return shim() ? cudbgshim_session_suspend_all(m.session) : -ENODEV;
 }
 
 static int resume(void)
 {
-	return shim() ? cudbgshim_resume_all(shim()) : -ENODEV;
+	return shim() ? cudbgshim_session_resume_all(m.session) : -ENODEV;
 }
 
 static void count_state(uint32_t dev, const char *how, const struct cudbgshim_state *st, int rc,
@@ -390,6 +390,8 @@ static bool option(const char *word)
 		m.o.capabilities = (uint32_t)strtoul(value, NULL, 0);
 	else if (!strncmp(word, "undo=", 5))
 		m.o.undo = map_undo(value);
+	else if (!strncmp(word, "left=", 5))
+		m.o.is_left_suspended = true;
 	else if (!strncmp(word, "die=", 4))
 		m.die = value;
 	else if (!strncmp(word, "refuse=", 7))

@@ -163,6 +163,10 @@ def left_suspended(b, p):
     b.engine.fact("GPU of a debugger killed while it was suspended", "stays suspended" if stays else "goes on by itself")
     r = Measured(b, "rescue", p, f"undo={undo}", "rescue", "variables", codes=None)
     b.engine.fact("rescue after that", r.with_key("rescue"))
+    if stays:
+        # Only a new session resumes it, and only by suspending it first.
+        again = Measured(b, "repair", p, "left=1", "attach", "detach")
+        assert again.all("outcome") == ["attached", "detached"], again.all("error") or again.lines[-3:]
     took = rows_look.check_runs(p)
     return f"{'stays suspended' if stays else 'goes on by itself'}; after the rescue it counts within {took * 1000:.0f} ms"
 

@@ -104,6 +104,17 @@ static int rescue(void)
 	return rc;
 }
 
+static int suspend(void)
+{
+	return cudbgshim_session_suspend_all(probe.session);
+}
+
+static int die(void)
+{
+	fflush(stdout);
+	return raise(SIGKILL);
+}
+
 static int hold(void)
 {
 	fflush(stdout);
@@ -132,6 +143,7 @@ static const struct {
 } commands[] = {
 	{ "attach", attach }, { "detach", detach }, { "rescue", rescue },
 	{ "hold", hold },     { "events", events }, { "symbols", NULL },
+	{ "suspend", suspend }, { "die", die },
 };
 
 static int command(const char *word)
@@ -180,6 +192,8 @@ static bool option(const char *word)
 		probe.o.undo = map_undo(value);
 	else if (!strncmp(word, "path=", 5))
 		probe.o.path = path_of(value);
+	else if (!strncmp(word, "left=", 5))
+		probe.o.is_left_suspended = true;
 	else if (!strncmp(word, "die=", 4))
 		probe.die = atol(value);
 	else if (!strncmp(word, "label=", 6))

@@ -283,6 +283,31 @@ def test_killed_at_each_step_before_cuinit_and_rescued():
     kill_matrix("12.9", "listen", "path=call")
 
 
+def died(s, undo, *words):
+    """A debugger attaches and is killed; then the rescue.  @return its result, and whether cudbgApiDetach was called."""
+    undo.write_bytes(bytes(4096))
+    assert probe(s, f"undo={undo}", "attach", *words, "die").code == -signal.SIGKILL
+    results = [probe(s, f"undo={undo}", "rescue").all("rescue")[0].strip() for _ in range(2)]  # it may be repeated
+    assert results[0] == results[1] and not any(get(s, name) for name in VARIABLES), results
+    return results[0], bool(get(s, "cudbgResumeForAttachDetach") & 2)
+
+
+def test_killed_while_a_gpu_is_suspended():
+    """The engine is not told to let go: the next attach would kill the program.  A new session lets the GPU run."""
+    for release in ("12.4", "13.4"):
+        with scene(release) as s:
+            undo = s.directory / "undo"
+            assert died(s, undo, "suspend") == ("1", False)
+            assert s.state()["devices"][0]["suspended"]
+            assert probe(s, "left=1", "attach", "detach").outcomes == ["attached", "detached"]
+            assert_untouched(s)
+            assert not s.state()["devices"][0]["suspended"]
+            # What did not stand is let go as ever, and the process can be attached to again.
+            assert died(s, undo) == ("0", True)
+            assert probe(s, "attach", "detach").outcomes == ["attached", "detached"]
+            assert_untouched(s)
+
+
 def test_rescuer_that_is_killed_is_followed_by_another():
     with scene() as s:
         undo = s.directory / "undo"

@@ -33,7 +33,7 @@ static void cuda_destroy(struct target *t)
 	cuda_tracer_end(&c->tracer);
 	cuda_connect_close(&c->connect);
 	if (c->undo && c->undo != &c->own_undo)
-		munmap(c->undo, sizeof(*c->undo));
+		munmap(c->undo, IPC_UNDO_BYTES);
 	if (c->mem_fd >= 0)
 		close(c->mem_fd);
 	if (c->proc_fd >= 0)
@@ -53,9 +53,10 @@ static void cuda_destroy(struct target *t)
 /* Without the monitor, as in unit tests, no process would rescue the target. */
 static void map_undo(struct target_cuda *c)
 {
-	void *p = mmap(NULL, sizeof(*c->undo), PROT_READ | PROT_WRITE, MAP_SHARED, IPC_FD_UNDO, 0);
+	char *p = mmap(NULL, IPC_UNDO_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, IPC_FD_UNDO, 0);
 
-	c->undo = p == MAP_FAILED ? &c->own_undo : p;
+	c->undo = p == MAP_FAILED ? &c->own_undo : (void *)p;
+	c->left_suspended = p == MAP_FAILED ? NULL : (void *)(p + IPC_UNDO_SUSPENDED);
 }
 
 static int refuse_open(const struct worker_options *o, const char *what, int error,
@@ -329,6 +330,7 @@ static int cuda_enable(struct target *t, struct agent_err *err)
 		.driver = { .path = t->options->cuda_library },
 		.connector = &c->connect.connector,
 		.undo = c->undo,
+		.is_left_suspended = c->left_suspended && *c->left_suspended == t->start_ticks,
 		.on_event = cuda_on_event,
 		.trace = on_step,
 		.user = c,
@@ -350,6 +352,9 @@ static int cuda_enable(struct target *t, struct agent_err *err)
 		r = open_events(c, err);
 	if (r == 0)
 		r = run_attach(c, err);
+	/* Attaching has resumed what was left suspended. */
+	if (r == 0 && c->left_suspended && cudbgshim_session_runs(c->session))
+		__atomic_store_n(c->left_suspended, 0, __ATOMIC_RELEASE);
 	if (r == 0)
 		r = cuda_begin(c, err);
 	if (r == 0)

@@ -62,6 +62,7 @@ struct target_cuda {
 	struct cudbgshim *shim; /**< NULL while the process has no GPU state. */
 	struct cudbgshim_undo *undo; /**< Memory that the monitor holds, or own_undo. */
 	struct cudbgshim_undo own_undo;
+	uint64_t *left_suspended; /**< What is at IPC_UNDO_SUSPENDED; NULL: own_undo has no such word. */
 	struct cuda_connect connect; /**< Open from the change of user on. */
 	int mem_fd, proc_fd;
 	struct cuda_tracer tracer; /**< Where the target's user may not trace it. */

@@ -184,7 +184,7 @@ int cuda_stop(struct target_cuda *c, uint64_t devices, struct agent_err *err)
 		 * after a look.
 		 */
 		d->stopped = !c->wants_resume;
-		r = cudbgshim_suspend_device(c->shim, dev);
+		r = cudbgshim_session_suspend(c->session, dev);
 		if (r == CUDBGSHIM_ALREADY && d->stopped)
 			was_stopped(c, d);
 		if (r >= 0)
@@ -203,7 +203,7 @@ static int resume_device(struct target_cuda *c, uint32_t dev)
 	int r;
 
 	do
-		r = cudbgshim_resume_device(c->shim, dev);
+		r = cudbgshim_session_resume(c->session, dev);
 	while (r < 0 && !cudbgshim_is_over(c->shim) && undo_again(&tries));
 	return r;
 }
@@ -280,7 +280,7 @@ static int suspend_one(struct target_cuda *c, uint32_t dev)
 	if (d->suspended)
 		return 0;
 	d->suspended = true;
-	r = cudbgshim_suspend_device(c->shim, dev);
+	r = cudbgshim_session_suspend(c->session, dev);
 	d->suspended = r >= 0;
 	return r;
 }

@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 
-_Static_assert(sizeof(struct cudbgshim_undo) <= IPC_UNDO_ANSWER, "the record fits");
+_Static_assert(sizeof(struct cudbgshim_undo) <= IPC_UNDO_SUSPENDED, "the record fits");
 
 /* As a session does it (attach.c): a program that has become privileged refuses its user by itself. */
 static int settle_in(const struct worker_options *o, const struct access_target *facts, uint64_t start, int proc_fd,
@@ -57,6 +57,16 @@ static int rescue(const struct worker_options *o, const struct access_target *fa
 	return r;
 }
 
+/* Nothing else is left to undo: who repairs or attaches next finds it in the word behind. */
+static int leave_suspended(const struct worker_options *o, struct cudbgshim_undo *undo)
+{
+	__atomic_store_n((uint64_t *)(void *)((char *)undo + IPC_UNDO_SUSPENDED), undo->start_time, __ATOMIC_RELEASE);
+	memset(undo, 0, sizeof(*undo));
+	log_warning("process %d: what a worker left behind is undone, but its GPU stands still until the next session",
+		    (int)o->pid);
+	return 0;
+}
+
 int cuda_rescue(const struct worker_options *o)
 {
 	struct access_target facts;
@@ -65,7 +75,7 @@ int cuda_rescue(const struct worker_options *o)
 
 	if (r == -ESRCH)
 		return 0;
-	undo = mmap(NULL, sizeof(*undo), PROT_READ | PROT_WRITE, MAP_SHARED, IPC_FD_UNDO, 0);
+	undo = mmap(NULL, IPC_UNDO_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, IPC_FD_UNDO, 0);
 	if (undo == MAP_FAILED)
 		r = -errno;
 	if (r == 0)
@@ -74,6 +84,8 @@ int cuda_rescue(const struct worker_options *o)
 		log_info("process %d: it runs another program, in which nothing of a worker is left", (int)o->pid);
 		return 0;
 	}
+	if (r == CUDBGSHIM_RESCUE_SUSPENDED)
+		return leave_suspended(o, undo);
 	if (r < 0 && r != -ESRCH)
 		log_warning("process %d: what a worker left behind is not all undone: %s",
 			    (int)o->pid, strerror(-r));

@@ -23,7 +23,7 @@
 
 /* No undo memory of another vendor begins with this word. */
 #define KFD_JOURNAL_MAGIC UINT64_C(0x47444c4b41504700)
-#define KFD_JOURNAL_ENTRIES 254
+#define KFD_JOURNAL_ENTRIES 253
 
 /** The faults of one source. */
 struct kfd_journal_entry {
@@ -38,6 +38,8 @@ struct kfd_journal {
 	uint64_t start_ticks; /**< target.start_ticks: tells a later process with the same pid. */
 	struct kfd_journal_entry entries[KFD_JOURNAL_ENTRIES];
 	uint64_t program; /**< target_read_program(), 0: not known.  Tells what the process executed later. */
+	uint64_t unused;
+	uint64_t suspended; /**< Always 0: IPC_UNDO_SUSPENDED, which says something of other vendors. */
 	uint64_t answer; /**< The monitor writes this word: IPC_UNDO_ANSWER. */
 };
 
@@ -45,6 +47,7 @@ struct kfd_journal {
 
 _Static_assert(sizeof(struct kfd_journal) == IPC_UNDO_BYTES, "the record fits");
 _Static_assert(offsetof(struct kfd_journal, answer) == IPC_UNDO_ANSWER, "where monitor writes it");
+_Static_assert(offsetof(struct kfd_journal, suspended) == IPC_UNDO_SUSPENDED, "nobody else's word is written");
 
 /**
  * Map the journal that this worker was given.

@@ -23,6 +23,8 @@ static int kind_from_text(const char *text, const struct worker_options *o, enum
 		*ret = IPC_KIND_HOST;
 	else if (text && strcmp(text, "rescue") == 0 && o->pid > 0)
 		*ret = IPC_KIND_RESCUE;
+	else if (text && strcmp(text, "repair") == 0 && o->pid > 0)
+		*ret = IPC_KIND_REPAIR;
 	else
 		return -EINVAL;
 	return 0;
@@ -34,7 +36,7 @@ int worker_options_parse(int argc, char **argv, struct worker_options *ret, char
 	struct worker_options o = { .peer_uid = NOBODY, .peer_gid = NOBODY };
 	const char *kind = NULL;
 	const struct argv_option options[] = {
-		{ "kind", 0, ARGV_STRING, &kind, "KIND", "session, rescue, host, inspect or look" },
+		{ "kind", 0, ARGV_STRING, &kind, "KIND", "session, rescue, repair, host, inspect or look" },
 		{ "pid", 0, ARGV_U32, &o.pid, "PID", "target" },
 		{ "session", 0, ARGV_U32, &o.session, "N", "number of the session" },
 		{ "timeout-ms", 0, ARGV_U32, &o.timeout_ms, "MS", "time to attach" },
@@ -70,7 +72,7 @@ int worker_options_parse(int argc, char **argv, struct worker_options *ret, char
 	}
 	if (kind_from_text(kind, &o, &o.kind) < 0) {
 		snprintf(error, error_size,
-			 "--kind needs `session`, `rescue` or `host` (with --pid), `inspect` or `look`");
+			 "--kind needs `session`, `rescue`, `repair` or `host` (with --pid), `inspect` or `look`");
 		return -EINVAL;
 	}
 	o.deadline_ns = clock_deadline_ms(o.timeout_ms);

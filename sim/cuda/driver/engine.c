@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -64,7 +65,7 @@ static volatile uint32_t *variable(const char *name)
 struct engine {
 	int listener, gpu, epoll;
 	uint32_t label, session;
-	volatile uint32_t *ipc_flag, *initialized, *resume;
+	volatile uint32_t *ipc_flag, *initialized, *resume, *used;
 };
 
 static struct engine engine = { .listener = -1, .gpu = -1, .epoll = -1 };
@@ -132,6 +133,8 @@ static bool gpu_input(int fd)
 		*engine.initialized = words[0];
 		*engine.resume = words[1];
 	}
+	if (code == WIRE_ASK_LET_GO)
+		*engine.used = 0;
 	return code != WIRE_ASK_QUIT && (wire_send(fd, code, &answer, 1), true);
 }
 
@@ -174,6 +177,8 @@ static int listen_session(uint32_t label, uint32_t session)
 	return TAKE_FD(fd);
 }
 
+#define WORD_RELEASED	2u	/* What cudbgApiDetach() adds to the resume word. */
+
 /*
  * Tell the GPU of the engine.  Its first answer is the resume word, or the result that the script
  * wants.
@@ -182,7 +187,8 @@ static int gpu_register(uint32_t label, uint32_t session, bool launch, uint32_t 
 {
 	struct wire_hello h = { WIRE_MAGIC, WIRE_ENGINE, label, session,
 				*variable("cudbgDebuggerCapabilities") |
-					(launch ? UINT32_C(1) << 31 : 0) };
+					(launch ? UINT32_C(1) << 31 : 0) |
+					(*engine.resume & WORD_RELEASED ? UINT32_C(1) << 30 : 0) };
 	auto_free char *data = NULL;
 	char path[CONF_VALUE_MAX];
 	auto_close int fd = -1;
@@ -229,6 +235,7 @@ static int engine_start(uint32_t label, uint32_t session)
 }
 
 #define RESULT_INACTIVE 0x10000 /* Agreed with the simulator: stay without effect. */
+#define RESULT_FATAL	0x10001 /* The same: do what the vendor's engine does then, which is to crash. */
 
 /* Do what InitializeInjection() does, under the lock. */
 static int inject(bool launch)
@@ -239,6 +246,8 @@ static int inject(bool launch)
 
 	if (r == RESULT_INACTIVE)
 		return ENGINE_INACTIVE;
+	if (r == RESULT_FATAL)
+		raise(SIGSEGV);
 	if (r)
 		return -r;
 	if (engine.epoll < 0 || label != engine.label || session != engine.session)
@@ -252,7 +261,7 @@ static int inject(bool launch)
 	*engine.resume = resume;
 	if (engine.gpu >= 0 && !resume)
 		*engine.initialized = 1; /* There is nothing to replay. */
-	*variable("cudbgUseExternalDebugger") = 1;
+	*engine.used = 1;
 	return 1;
 }
 
@@ -264,6 +273,7 @@ int InitializeInjection(uint64_t launch, uint64_t b, uint64_t c, uint64_t d, uin
 	engine.ipc_flag = variable("cudbgIpcFlag");
 	engine.initialized = variable("cudbgDebuggerInitialized");
 	engine.resume = variable("cudbgResumeForAttachDetach");
+	engine.used = variable("cudbgUseExternalDebugger");
 	r = inject(launch == ENGINE_LAUNCH);
 	pthread_mutex_unlock(&engine_lock);
 	return r;

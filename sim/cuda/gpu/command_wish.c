@@ -101,9 +101,9 @@ static int cmd_few_registers(struct sim_process *p, const struct args *a)
 	return 0;
 }
 
-static int cmd_keep_suspended(struct sim_process *p, const struct args *a)
+static int cmd_let_go(struct sim_process *p, const struct args *a)
 {
-	return on_off(a, &p->script.keep_suspended);
+	return on_off(a, &p->script.let_go);
 }
 
 static int cmd_no_complete(struct sim_process *p, const struct args *a)
@@ -263,8 +263,8 @@ const struct command wish_commands[] = {
 	{ "same-regions", cmd_same_regions,
 	  "on|off: every list of managed memory begins with the first region" },
 	{ "few-registers", cmd_few_registers, "N: readRegisterRange gives no more; 0: all" },
-	{ "keep-suspended", cmd_keep_suspended,
-	  "on|off: when a debugger dies, its GPUs stay suspended" },
+	{ "let-go", cmd_let_go,
+	  "on|off: when a debugger dies, the GPUs that it had suspended go on" },
 	{ "no-complete", cmd_no_complete, "on|off: DETACH_COMPLETE never comes" },
 	{ "batched", cmd_batched,
 	  "[device=N] [sm=N] [warp=N] [lane=N] [unknown=N] [full=1]: larger records" },

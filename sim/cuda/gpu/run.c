@@ -90,8 +90,16 @@ void sim_device_suspend(struct sim_process *p, uint32_t dev)
 {
 	if (p->devices[dev].suspended)
 		return;
-	device_advance(p, dev);
+	if (!p->devices[dev].left)
+		device_advance(p, dev);
 	p->devices[dev].suspended = true;
+	p->devices[dev].left = false;
+}
+
+void sim_device_leave(struct sim_process *p, uint32_t dev)
+{
+	p->devices[dev].left |= p->devices[dev].suspended;
+	p->devices[dev].suspended = false;
 }
 
 /* Let warps leave their breakpoints, by executing what is there. */
@@ -191,7 +199,7 @@ void sim_run(struct sim_process *p)
 	bool hit = false;
 
 	for (struct sim_breakpoint *b = p->breakpoints; b; b = b->next)
-		if (b->enabled && !p->devices[b->dev].suspended)
+		if (b->enabled && !p->devices[b->dev].suspended && !p->devices[b->dev].left)
 			hit |= breakpoint_hit(p, b);
 	if (hit)
 		sim_stop(p);

@@ -13,6 +13,8 @@
  */
 #define RESUME_WORD 1u
 #define LAUNCH_BIT  (UINT32_C(1) << 31)
+/* Another bit of theirs: cudbgApiDetach() was called in the program since the last attach. */
+#define RELEASED_BIT (UINT32_C(1) << 30)
 #define ASK_AGAIN_NS UINT64_C(1000000)
 
 /* Ask the engine thread, unless it owes an answer. */
@@ -25,10 +27,20 @@ static void ask(struct sim_process *p)
 	p->sim->os->ask_engine(p, WIRE_ASK_ALIVE, 0, 0);
 }
 
+static bool is_left(const struct sim_process *p)
+{
+	for (uint32_t i = 0; i < p->n_devices; i++)
+		if (p->devices[i].left)
+			return true;
+	return false;
+}
+
 uint32_t session_engine(struct sim_process *p, uint32_t label, uint32_t session,
 			uint32_t capabilities, uint32_t *ret_resume)
 {
 	*ret_resume = 0;
+	if (capabilities & RELEASED_BIT && is_left(p))
+		return SESSION_FATAL;
 	if (p->script.mps)
 		return CUDBGABI_ERROR_ATTACH_NOT_POSSIBLE;
 	if (p->script.attach_times) {
@@ -43,7 +55,7 @@ uint32_t session_engine(struct sim_process *p, uint32_t label, uint32_t session,
 	p->phase = PHASE_ENGINE;
 	p->label = label;
 	p->session = session;
-	p->capabilities = capabilities & ~LAUNCH_BIT;
+	p->capabilities = capabilities & ~(LAUNCH_BIT | RELEASED_BIT);
 	p->launched = p->ipc_flag = capabilities & LAUNCH_BIT;
 	p->ask_pending = false;
 	p->broken_api = false;
@@ -129,7 +141,7 @@ static void replay_go_on(struct sim_process *p)
 	} else if (!p->initialized) {
 		p->initialized = true;
 		p->ask_pending = true;
-		p->sim->os->ask_engine(p, WIRE_ASK_SET, 1, 0);
+		p->sim->os->ask_engine(p, WIRE_ASK_SET, 1, RESUME_WORD);
 	} else {
 		p->phase = PHASE_ATTACHED;
 		p->app_resume_flag = 0;
@@ -159,6 +171,19 @@ uint32_t session_initialize(struct sim_process *p)
 	return p->n_devices ? CUDBGABI_SUCCESS : CUDBGABI_ERROR_NO_DEVICE_AVAILABLE;
 }
 
+/* Finish a detach: the program first, then the event. */
+static void detach_go_on(struct sim_process *p)
+{
+	if (!p->let_go) {
+		p->let_go = p->ask_pending = true;
+		p->sim->os->ask_engine(p, WIRE_ASK_LET_GO, 0, 0);
+		return;
+	}
+	p->phase = PHASE_ENGINE;
+	sim_queue_push(&p->sync, CUDBGABI_EVENT_DETACH_COMPLETE, NULL, 0);
+	sim_events_announce(p, CUDBGABI_NO_TID);
+}
+
 void session_engine_answer(struct sim_process *p, bool ipc_flag)
 {
 	p->ask_pending = false;
@@ -166,9 +191,7 @@ void session_engine_answer(struct sim_process *p, bool ipc_flag)
 	if (p->phase == PHASE_REPLAY) {
 		replay_go_on(p);
 	} else if (p->phase == PHASE_DETACHING && ipc_flag && !p->script.no_complete) {
-		p->phase = PHASE_ENGINE;
-		sim_queue_push(&p->sync, CUDBGABI_EVENT_DETACH_COMPLETE, NULL, 0);
-		sim_events_announce(p, CUDBGABI_NO_TID);
+		detach_go_on(p);
 	}
 }
 
@@ -195,12 +218,13 @@ void session_cleanup(struct sim_process *p, uint32_t flag)
 {
 	p->app_resume_flag = flag;
 	p->phase = PHASE_DETACHING;
+	p->let_go = false;
 	ask(p);
 }
 
 /*
  * End a session.  The program goes on in every case; breakpoints stay where they are, as on the
- * real thing.
+ * real thing, and so do GPUs that a debugger had suspended when it died.
  */
 static void session_end(struct sim_process *p, bool resume)
 {
@@ -209,8 +233,11 @@ static void session_end(struct sim_process *p, bool resume)
 	sim_queue_deinit(&p->replay);
 	p->owes_ack = false;
 	p->sim->os->release_app(p);
-	for (uint32_t i = 0; resume && i < p->n_devices; i++)
-		sim_device_resume(p, i);
+	for (uint32_t i = 0; i < p->n_devices; i++)
+		if (resume)
+			sim_device_resume(p, i);
+		else
+			sim_device_leave(p, i);
 	if (p->phase != PHASE_NONE)
 		p->phase = PHASE_ENGINE;
 }
@@ -222,5 +249,5 @@ void session_finalize(struct sim_process *p)
 
 void sim_debugger_gone(struct sim_process *p)
 {
-	session_end(p, !p->script.keep_suspended);
+	session_end(p, p->script.let_go);
 }

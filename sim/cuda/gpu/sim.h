@@ -124,7 +124,8 @@ struct sim_device {
 	uint32_t pci_bus, pci_device;
 	char name[SIM_NAME_MAX], chip[SIM_NAME_MAX], sm[SIM_NAME_MAX];
 	struct sim_warp *warps; /**< All slots: n_sms * n_warps. */
-	bool suspended;
+	bool suspended; /**< As the session's engine knows it. */
+	bool left;	/**< It stands still since its debugger died, and the engine takes it for running. */
 	bool told; /**< getDeviceInfo(FULL) was answered: UPDATE may follow. */
 	uint64_t resumed_ns;
 	uint32_t exception, sm_exception[SIM_SMS_MAX];
@@ -230,7 +231,7 @@ enum sim_second { SECOND_OK, SECOND_INACTIVE, SECOND_REFUSED };
 /** Wishes of the script that are no state of a GPU. */
 struct sim_script {
 	enum sim_replay replay;
-	bool replay_reverse, keep_suspended, no_complete;
+	bool replay_reverse, let_go, no_complete;
 	uint32_t replay_batch; /**< Events per round; 0: all. */
 	uint32_t replay_extra; /**< Meaningless but legal events mixed in. */
 	enum sim_second second;
@@ -272,6 +273,7 @@ struct sim_process {
 	bool ipc_flag, initialized, broken_api;
 	struct sim_queue sync, async, replay;
 	bool owes_ack, ask_pending, launch_defer;
+	bool let_go; /**< The engine was told that the detach is complete. */
 	uint64_t asked_ns;
 	bool launched; /**< cudbgIpcFlag was set before cuInit: events are kept for initialize(). */
 	uint32_t calls; /**< How many debugger calls were answered. */
@@ -399,7 +401,9 @@ struct sim_grid *sim_grid_find(struct sim_process *p, uint64_t id);
 /* ---- run.c: suspended and running ---- */
 /** Suspend a GPU; warps have moved on by then. */
 void sim_device_suspend(struct sim_process *p, uint32_t dev);
-/** Let a GPU run; warps leave their breakpoints. */
+/** The debugger has died: a GPU that is suspended stays so, and the next session's engine does not know. */
+void sim_device_leave(struct sim_process *p, uint32_t dev);
+/** Let a GPU run; warps leave their breakpoints.  One that is not known to be suspended stays as it is. */
 void sim_device_resume(struct sim_process *p, uint32_t dev);
 /** Whether all GPUs are suspended. */
 bool sim_all_suspended(const struct sim_process *p);
@@ -446,11 +450,12 @@ void sim_events_announce(struct sim_process *p, uint32_t tid);
 /* ---- session.c: attach, replay, detach ---- */
 /**
  * An engine came up in the process.
- * @return CUDBGResult, or SESSION_INACTIVE.
+ * @return CUDBGResult, SESSION_INACTIVE, or SESSION_FATAL: the vendor's engine crashes then.
  */
 uint32_t session_engine(struct sim_process *p, uint32_t label, uint32_t session,
 			uint32_t capabilities, uint32_t *ret_resume);
 #define SESSION_INACTIVE UINT32_C(0x10000)
+#define SESSION_FATAL	 UINT32_C(0x10001)
 /** initialize() of the debugger.  @return CUDBGResult. */
 uint32_t session_initialize(struct sim_process *p);
 /** The debugger acknowledged the sync events. */

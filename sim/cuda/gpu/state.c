@@ -17,7 +17,7 @@ static uint32_t warps_count(const struct sim_device *d, bool broken)
 static void device_json(const struct sim_device *d, struct out *o)
 {
 	out_fmt(o, "{\"sms\":%u,\"warps_per_sm\":%u,\"suspended\":%s,\"warps\":%u,\"broken\":%u}",
-		d->n_sms, d->n_warps, d->suspended ? "true" : "false", warps_count(d, false),
+		d->n_sms, d->n_warps, d->suspended || d->left ? "true" : "false", warps_count(d, false),
 		warps_count(d, true));
 }
 

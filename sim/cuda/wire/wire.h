@@ -37,6 +37,7 @@ enum wire_ask {
 	WIRE_ASK_ALIVE, /**< Answer: u32 cudbgIpcFlag. */
 	WIRE_ASK_SET,   /**< u32 cudbgDebuggerInitialized, u32 cudbgResumeForAttachDetach; same
 			   answer. */
+	WIRE_ASK_LET_GO, /**< The detach is complete: clear cudbgUseExternalDebugger; same answer. */
 	WIRE_ASK_QUIT,  /**< The engine thread ends, with its socket. */
 };
 

@@ -246,11 +246,11 @@ def test_a_gpu_that_was_never_stopped_says_nothing_about_killed_debuggers():
     """Where attach or suspend fails the row fails, too: it has seen no debugger die with a GPU that stood still."""
     fact = "GPU of a debugger killed while it was suspended"
     with Directory() as d, Simulated(d) as s:
-        result, detail, facts = s.killed_while_suspended()
+        result, detail, facts = s.killed_while_suspended("let-go on")
         assert result == "PASS" and facts[fact] == "goes on by itself", (result, detail, facts)
-        # Such a driver's GPUs only the driver lets go: the row fails, but with the fact.
-        result, detail, facts = s.killed_while_suspended("keep-suspended on")
-        assert result == "FAIL" and facts[fact] == "stays suspended", (result, detail, facts)
+        # Only a new session lets it run.
+        result, detail, facts = s.killed_while_suspended()
+        assert result == "PASS" and facts[fact] == "stays suspended", (result, detail, facts)
     with Directory() as d, Simulated(d) as s:
         result, detail, facts = s.killed_while_suspended("attach 10")
         assert result == "FAIL" and "went on" not in detail and fact not in facts, (result, detail, facts)

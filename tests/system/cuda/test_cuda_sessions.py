@@ -495,7 +495,7 @@ def detaching(slot):
         attached(s)
         s.control(f"hang {slot}")
         s.rpc.send("session.detach", session=s.session)
-        wait_until(lambda: get(s, "cudbgUseExternalDebugger") == 0, "cudbgApiDetach was called")
+        wait_until(lambda: get(s, "cudbgResumeForAttachDetach") & 2, "cudbgApiDetach was called")
     step.__name__ = f"out_{slot}"
     return step
 
@@ -529,6 +529,14 @@ def has_engine(s):
     return "cuda-engine\n" in of_threads(s, "comm")
 
 
+def start_again(s):
+    """The heir ends a worker that has suspended a GPU; only a session resumes it, which the next agent opens."""
+    wait_until(lambda: s.agentd.popen.poll() is not None and not get(s, "cudbgUseExternalDebugger"), "the heir is through")
+    s.control("heal")
+    assert s.state()["devices"][0]["suspended"]
+    s.start_agentd(user_mode=False)
+
+
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.__name__)
 @pytest.mark.parametrize("victim", ("worker", "front", "monitor", "manager"))
 def test_killed(step, victim):
@@ -543,6 +551,8 @@ def test_killed(step, victim):
             wait_until(lambda: has_engine(s), "the call goes on and does what it was made for")
         elif victim != "monitor":  # without the monitor, its heir ends a worker that hangs on
             s.control("heal")
+        elif step in (looking, looking_at_registers):
+            start_again(s)
         try:
             assert_untouched(s)
         except Exception:
@@ -603,6 +613,49 @@ def test_killed_altogether_the_next_start_undoes():
             assert_untouched(s)
             assert s.ctl("snapshot", s.app.pid).returncode == 0
             wait_until(lambda: not list(s.directory.glob("*.undo/*")), "no record stays")
+
+
+def records(s):
+    return list(s.directory.glob("*.undo/*"))
+
+
+def killed_suspended(s, *wishes):
+    suspended(s)
+    for wish in wishes:
+        s.control(wish)
+    os.kill(s.worker_pids()[0], signal.SIGKILL)
+
+
+def test_a_gpu_that_a_dead_worker_left_suspended_runs_again():
+    """A worker opens a session for that; meanwhile nobody else may attach."""
+    with scene() as s:
+        killed_suspended(s, "attach 0 delay=600000")
+        wait_until(lambda: s.state()["engagements"] == 2, "the repair has called the driver")
+        assert s.state()["devices"][0]["suspended"]
+        error = s.connect().error("session.attach", pid=s.app.pid)
+        assert error.name == "busy", error
+        s.control("attach 0")
+        assert_untouched(s)
+        wait_until(lambda: "left suspended runs again" in s.agentd.err(), "it says so")
+        wait_until(lambda: not s.worker_pids() and not records(s), "nothing stays")
+        assert s.ctl("snapshot", s.app.pid).returncode == 0
+        assert_untouched(s)
+
+
+def test_a_gpu_that_cannot_be_resumed_is_told_and_the_next_session_does_it():
+    for again in (False, True):
+        with scene() as s:
+            killed_suspended(s, "attach 10 times=99")
+            wait_until(lambda: f"the GPU of process {s.app.pid} is left stopped" in s.agentd.err(), "it is told")
+            assert s.state()["devices"][0]["suspended"] and len(records(s)) == 1
+            s.control("attach 0")
+            if again:  # the next agent does it by itself
+                s.agentd.stop()
+                s.start_agentd(user_mode=False)
+            else:
+                assert s.ctl("snapshot", s.app.pid).returncode == 0
+            assert_untouched(s)
+            wait_until(lambda: not records(s), "no record stays")
 
 
 def test_worker_killed_at_any_moment():

@@ -210,6 +210,9 @@ static void forged_records_are_refused(void)
 	TEST_EQ(cudbgshim_rescue(&o, &undo, NULL), -ESRCH); /* of an older one with that number */
 	TEST_EQ(flags_start_time(o.proc_fd, &undo.start_time), 0);
 	TEST_EQ(cudbgshim_rescue(&o, &undo, NULL), 0);
+	undo.suspended = 2; /* All is undone but what only a new session can do. */
+	TEST_EQ(cudbgshim_rescue(&o, &undo, NULL), CUDBGSHIM_RESCUE_SUSPENDED);
+	TEST_EQ(undo.suspended, 2);
 	undo.version = 0;
 	TEST_EQ(cudbgshim_rescue(&o, &undo, NULL), 0);
 	undo.version = 99;
@@ -269,6 +272,36 @@ static void programs_are_known_by_their_random_bytes(void)
 	undo.random[0]++;
 	TEST_EQ(flags_check_program(&own, &undo), -ESTALE);
 	close(proc_fd);
+}
+
+static int run_step(struct cudbgshim_session *s, const char *name)
+{
+	const struct session_step *step = session_detach_steps;
+
+	while (strcmp(step->name, name))
+		step++;
+	return step->run(s);
+}
+
+/* Nobody can resume it without the API: the engine is not told to let go, and the rescue finds all as it was. */
+static void a_suspended_gpu_is_left_to_a_rescue(void)
+{
+	struct cudbgshim_undo undo;
+	struct cudbgshim_session s = { .o.memory = memory, .undo = &undo };
+
+	begin(&undo);
+	s.target = symbols_at();
+	flags_set_phase(&undo, CUDBGSHIM_PHASE_ENGAGED);
+	target.bytes[16 * CUDBGSHIM_SYM_USE_EXTERNAL_DEBUGGER] = 1;
+	session_note_suspended(&s, 5);
+	TEST_EQ(cudbgshim_session_runs(&s), false);
+	TEST_EQ(run_step(&s, "let suspended GPUs run"), 0);
+	TEST_EQ(run_step(&s, "call cudbgApiDetach"), 0);
+	TEST_EQ(run_step(&s, "restore the variables"), -ETIMEDOUT);
+	TEST_EQ(undo.version, CUDBGSHIM_UNDO_VERSION);
+	TEST_EQ(undo.suspended, 5);
+	session_note_suspended(&s, 0);
+	TEST_EQ(cudbgshim_session_runs(&s), true);
 }
 
 static bool has_steps(const struct session_step *steps, bool is_attach)
@@ -396,7 +429,7 @@ static void whoever_connects_is_asked(void)
 TEST_SUITE(cudbgshim_session, TEST(writes_are_undone), TEST(paths_are_written_and_removed),
 	   TEST(failures_leave_a_record),
 	   TEST(what_cannot_be_put_back_stays_on_record), TEST(flags_that_cannot_be_cleared_stay_on_record),
-	   TEST(forged_records_are_refused),
+	   TEST(a_suspended_gpu_is_left_to_a_rescue), TEST(forged_records_are_refused),
 	   TEST(another_program_is_left_alone), TEST(programs_are_known_by_their_random_bytes),
 	   TEST(steps_and_outcomes_have_names), TEST(labels_are_random_and_nobody_has_them),
 	   TEST(no_label_is_tried_for_ever), TEST(whoever_connects_is_asked));
