@@ -78,6 +78,30 @@ int merge_set_parse(const char *text, struct merge_set *s);
 int merge_find_odd(struct rpc_arena *a, struct rpc_gpu_snapshot_result *s,
 		   const struct merge_set *sets);
 
+/** A few ranks by their names, many as merge_set_print() has them, all as `all`; NULL when memory is exhausted. */
+const char *merge_set_names(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, const struct merge_set *set);
+/**
+ * The ranks of each group of a merged document.
+ * @param ret  As many sets as there are groups.
+ * @return 0, -EINVAL (a list of ranks makes no sense), -ENOMEM, -EFBIG (arena).
+ */
+int merge_group_sets(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, struct merge_set **ret);
+
+/** One of the sentences that say what is wrong with a job. */
+struct merge_line {
+	const char *tag;  /**< `FAULT` or `ODD`; "": it goes on; NULL: nothing is wrong that a tag would name. */
+	bool good;	  /**< All ranks do the same, and no fault was found. */
+	const char *text; /**< In the arena; it may hold what a process chose, so escape it. */
+};
+/**
+ * Say what is wrong, faults first, then every odd rank.
+ * @param sets  The ranks of each group of @p s.
+ * @param ret   At least one line.
+ * @return 0, -ENOMEM, -EFBIG (arena).
+ */
+int merge_headline(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, const struct merge_set *sets,
+		   struct merge_line **ret, size_t *ret_n);
+
 /** Make the threads of one process those of a merged document with one rank.  @return 0, -ENOMEM, -EFBIG (arena). */
 int merge_host_rank(struct rpc_arena *a, struct rpc_gpu_snapshot_result *s);
 /** Where the ranks of a document are in the result. */

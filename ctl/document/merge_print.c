@@ -14,11 +14,6 @@
 #include "ctl/terminal/text.h"
 #include "protocol/stop_reason.h"
 
-/* Most ranks that a row names; more are given as positions. */
-#define NAMES_MAX 3
-/* Most faults of the headline. */
-#define FAULTS_MAX 4
-
 /* A group, and its path from the kernel inwards. */
 struct leaf {
 	const char *const *path;
@@ -76,24 +71,6 @@ static int compare_nodes(const void *x, const void *y)
 	return a->leaves < b->leaves ? -1 : a->leaves > b->leaves;
 }
 
-/* The ranks of a set: names of a few, positions of many. */
-static const char *print_ranks(struct printer *p, const struct merge_set *set)
-{
-	size_t n = merge_set_count(set), named = 0;
-	auto_out struct out o = { 0 };
-
-	if (n == set->n && n > 1)
-		return "all";
-	if (n > NAMES_MAX)
-		return merge_set_print(p->arena, set);
-	for (size_t i = 0; i < set->n && named < n; i++)
-		if (merge_set_has(set, i)) {
-			out_fmt(&o, "%s%s", named ? "," : "", p->s->ranks[i].name);
-			named++;
-		}
-	return o.size && !out_error(&o) ? rpc_arena_strndup(p->arena, o.data, o.size) : NULL;
-}
-
 /* Append one row; only leaves have a state. */
 static void print_row(struct printer *p, const struct merge_set *set, uint64_t waves,
 		      const char *place, size_t indent, const struct rpc_group *g)
@@ -108,7 +85,7 @@ static void print_row(struct printer *p, const struct merge_set *set, uint64_t w
 			    place_state(p->arena, g));
 	else
 		table_str(t, " ");
-	table_str(t, print_ranks(p, set));
+	table_str(t, merge_set_names(p->arena, p->s, set));
 }
 
 static void print_level(struct printer *p, struct leaf *leaves, size_t n, size_t depth);
@@ -223,13 +200,13 @@ static const char *word(const struct printer *p, const char *neutral)
 
 /* Append a line with a tag in front; the text is escaped. */
 static void put_line(struct printer *p, struct out *o, const char *tag, enum color_style style,
-		     const struct out *text)
+		     const char *text)
 {
 	auto_out struct out line = { 0 };
 
 	if (tag)
 		out_fmt(&line, "%-*s", TAG_WIDTH, tag);
-	text_escape(&line, text->data ? text->data : "", text->size);
+	text_escape(&line, text, strlen(text));
 	out_str(o, color_begin(style, p->form->color));
 	text_wrap(o, line.data ? line.data : "", line.size,
 		  p->form->legend ? p->form->width : 0, tag ? TAG_WIDTH : 2);
@@ -237,88 +214,32 @@ static void put_line(struct printer *p, struct out *o, const char *tag, enum col
 		o->size--;
 		out_fmt(o, "%s\n", color_end(style, true));
 	}
-	p->error = p->error ? p->error : out_error(&line) ? out_error(&line) : out_error(text);
+	p->error = p->error ? p->error : out_error(&line);
 }
 
-/* Append a group that a fault has stopped, and in which ranks. */
-static void print_fault(struct printer *p, struct out *o, const struct leaf *leaf)
+static enum color_style style_of(const struct merge_line *l)
 {
-	const struct rpc_group *g = leaf->group;
-	const char *what = place_state(p->arena, g), *ranks = print_ranks(p, &leaf->set);
-	const char *place = place_of_kernel(p->arena, g->has_kernel ? &g->kernel : NULL, g->frames,
-					    g->n_frames, g->pc);
-	auto_out struct out text = { 0 };
-
-	size_t n = merge_set_count(&leaf->set);
-
-	out_fmt(&text, "%s: %u %s %s %s, in %s%s%s", what ? what : "?", g->waves,
-		word(p, g->waves == 1 ? "wave" : "waves"), g->has_kernel ? "of" : "at",
-		place ? place : "?", n > NAMES_MAX && n < leaf->set.n ? "ranks " : "", ranks ? ranks : "?",
-		n > 1 && n == leaf->set.n ? " ranks" : "");
-	put_line(p, o, "FAULT", COLOR_BAD, &text);
-}
-
-/*
- * Append an exception of waves that have exited, with the positions of its ranks: a row has no room
- * for all their names.
- */
-static void print_exited(struct printer *p, struct out *o, const struct rpc_exited_exception *e)
-{
-	const char *place = place_exited(p->arena, e);
-	auto_out struct out text = { 0 };
-
-	out_fmt(&text, "%s  %s  (rank %s)", e->exception, place ? place : "?", e->ranks);
-	put_line(p, o, "FAULT", COLOR_BAD, &text);
-}
-
-static void print_odd(struct printer *p, struct out *o, const struct rpc_rank *r)
-{
-	auto_out struct out text = { 0 };
-
-	out_fmt(&text, "%s  %s  (%s, process %u of %s)", r->name, r->odd, r->comm, r->pid, r->host);
-	put_line(p, o, "ODD", COLOR_BAD, &text);
-}
-
-/* Append that no rank is odd; of two, how they differ: which of them is right, nobody knows. */
-static void print_none_odd(struct printer *p, struct out *o, const struct leaf *leaves, bool well)
-{
-	const struct rpc_gpu_snapshot_result *s = p->s;
-	const char *differ = NULL, *none = s->n_ranks == 1 ? "One rank: there is no other to compare it with" : "No rank is odd";
-	auto_out struct out text = { 0 };
-
-	if (s->n_ranks == 2) {
-		struct merge_set *sets = rpc_arena_array(p->arena, s->n_groups, sizeof(*sets));
-		int r = sets ? 0 : rpc_arena_error(p->arena);
-
-		for (size_t i = 0; r == 0 && i < s->n_groups; i++)
-			sets[leaves[i].group - s->groups] = leaves[i].set;
-		r = r < 0 ? r : merge_compare_two(p->arena, s, sets, &differ);
-		p->error = p->error ? p->error : r;
-	}
-	out_str(&text, differ ? differ : none);
-	put_line(p, o, NULL, well && !differ && s->n_ranks > 1 ? COLOR_GOOD : COLOR_PLAIN, &text);
+	if (l->tag && l->tag[0])
+		return COLOR_BAD;
+	return l->good ? COLOR_GOOD : COLOR_PLAIN;
 }
 
 /* Append what is wrong, faults first. */
 static void print_headline(struct printer *p, struct out *o, const struct leaf *leaves)
 {
 	const struct rpc_gpu_snapshot_result *s = p->s;
-	size_t odd = 0, faults = 0;
+	struct merge_set *sets = rpc_arena_array(p->arena, s->n_groups, sizeof(*sets));
+	struct merge_line *lines = NULL;
+	size_t n = 0;
+	int r = sets ? 0 : rpc_arena_error(p->arena);
 
-	for (size_t i = 0; i < s->n_groups; i++)
-		if (stop_reason_is_faulting(leaves[i].group) && faults++ < FAULTS_MAX)
-			print_fault(p, o, &leaves[i]);
-	for (size_t i = 0; i < s->n_exited; i++)
-		print_exited(p, o, &s->exited[i]);
-	if (faults > FAULTS_MAX)
-		out_fmt(o, "%*s%zu more; see the tree\n", TAG_WIDTH, "", faults - FAULTS_MAX);
-	for (size_t i = 0; i < s->n_ranks; i++)
-		if (s->ranks[i].odd) {
-			print_odd(p, o, &s->ranks[i]);
-			odd++;
-		}
-	if (!odd)
-		print_none_odd(p, o, leaves, !faults && !s->n_exited);
+	for (size_t i = 0; r == 0 && i < s->n_groups; i++)
+		sets[leaves[i].group - s->groups] = leaves[i].set;
+	if (r == 0)
+		r = merge_headline(p->arena, s, sets, &lines, &n);
+	p->error = p->error ? p->error : r;
+	for (size_t i = 0; r == 0 && i < n; i++)
+		put_line(p, o, lines[i].tag, style_of(&lines[i]), lines[i].text);
 }
 
 static void print_header(struct printer *p, struct out *o)
@@ -330,10 +251,9 @@ static void print_header(struct printer *p, struct out *o)
 		hosts == 1 ? "" : "s", s->wave_count, word(p, s->wave_count == 1 ? "wave" : "waves"),
 		s->complete ? "complete" : "NOT COMPLETE");
 	for (size_t i = 0; i < s->n_missing; i++) {
-		auto_out struct out text = { 0 };
+		const char *text = rpc_arena_printf(p->arena, "missing  %s", s->missing[i]);
 
-		out_fmt(&text, "missing  %s", s->missing[i]);
-		put_line(p, o, NULL, COLOR_PLAIN, &text);
+		put_line(p, o, NULL, COLOR_PLAIN, text ? text : "");
 	}
 }
 
@@ -365,7 +285,7 @@ static int print_threads(struct printer *p, struct out *o)
 		table_str(&t, host_python(p->arena, &m->group));
 		table_str(&t, host_native(p->arena, &m->group));
 		table_str(&t, host_state(p->arena, &m->group));
-		table_str(&t, print_ranks(p, &set));
+		table_str(&t, merge_set_names(p->arena, p->s, &set));
 	}
 	if (!p->s->n_host_groups)
 		return 0;

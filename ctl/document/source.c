@@ -179,8 +179,7 @@ void source_core_explain(struct source_core *s, struct agent_err *err)
 
 /* ------------------------------------------------------------------ documents ---------------- */
 
-/* Whether a file is a core, compressed or not, by its first bytes; documents are text. */
-static bool is_core(const char *path)
+bool source_is_core(const char *path)
 {
 	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	uint8_t head[4];
@@ -216,7 +215,7 @@ int source_read(const char *path, bool waves, uint32_t timeout_ms, struct rpc_ar
 	size_t size;
 	int r;
 
-	if (!strcmp(path, "-") || !is_core(path))
+	if (!strcmp(path, "-") || !source_is_core(path))
 		return document_read(path, arena, ret, err);
 	r = source_core_open(&s, path, err);
 	if (r == 0)

@@ -39,6 +39,8 @@ void source_core_close(struct source_core *s);
  */
 void source_core_explain(struct source_core *s, struct agent_err *err);
 
+/** Whether a file is a core, compressed or not, by its first bytes; documents are text. */
+bool source_is_core(const char *path);
 /**
  * Read a saved document, or take the snapshot that a core file holds.
  * @param path   "-" is a document on standard input.

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* gpu-agentctl merge: snapshots of many ranks as one, and which rank is the odd one out. */
+/* Files and directories of documents as one merged document. */
+#include "ctl/verbs/job/merge_files.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -8,15 +10,11 @@
 
 #include "base/cleanup.h"
 #include "ctl/ctl.h"
-#include "ctl/document/merge.h"
-
-#define FILES_MAX 65536
 
 /* What the functions of one merge work on. */
 struct job {
 	struct ctl *c;
 	struct merge *merge;
-	size_t n_skipped;
 };
 
 /*
@@ -25,7 +23,6 @@ struct job {
  */
 static int skip(struct job *j, const struct agent_err *err)
 {
-	j->n_skipped++;
 	ctl_note(j->c, "skipped: %s", err->message);
 	if (!j->c->err.code)
 		j->c->err = *err;
@@ -73,71 +70,33 @@ static int add_directory(struct job *j, const char *path)
 	return r;
 }
 
+bool merge_is_directory(const char *path)
+{
+	struct stat st;
+
+	/* What cannot be looked at is left to add_file(), which says why. */
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 static int add_all(struct job *j, int argc, char **argv)
 {
 	int r = 0;
 
-	for (int i = 0; r == 0 && i < argc; i++) {
-		struct stat st;
-
-		/* What cannot be looked at is left to add_file(), which says why. */
-		if (stat(argv[i], &st) == 0 && S_ISDIR(st.st_mode))
-			r = add_directory(j, argv[i]);
-		else
-			r = add_file(j, argv[i]);
-	}
+	for (int i = 0; r == 0 && i < argc; i++)
+		r = merge_is_directory(argv[i]) ? add_directory(j, argv[i]) : add_file(j, argv[i]);
 	if (r < 0 || merge_ranks(j->merge))
 		return r;
 	/* Nothing could be used: the first file's own failure says more than that. */
 	return j->c->err.code ? -EINVAL : ctl_usage(j->c, "there is no *.json file");
 }
 
-static int print(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
+int merge_files(struct ctl *c, struct merge *m, int argc, char **argv, struct rpc_gpu_snapshot_result *ret)
 {
-	const struct table_form form = ctl_table_form(c);
-	auto_out struct out text = { 0 };
-	int r;
-
-	if (!ctl_is_json(c)) {
-		r = merge_print(&c->arena, &c->output.text, s, &form);
-		return r < 0 ? ctl_fail(c, -r, "writing the tree") : 0;
-	}
-	rpc_gpu_snapshot_result_encode(&text, s);
-	return ctl_print_json(c, &text);
-}
-
-static int merge(struct job *j, int argc, char **argv)
-{
-	struct rpc_gpu_snapshot_result result;
-	int r = add_all(j, argc, argv);
+	struct job j = { .c = c, .merge = m };
+	int r = add_all(&j, argc, argv);
 
 	if (r < 0)
 		return r;
-	r = merge_finish(j->merge, &result);
-	if (r < 0)
-		return ctl_fail(j->c, -r, "merging");
-	r = print(j->c, &result);
-	return r < 0 ? r : ctl_status(result.complete, false);
+	r = merge_finish(m, ret);
+	return r < 0 ? ctl_fail(c, -r, "merging") : 0;
 }
-
-static int run(struct ctl *c, int argc, char **argv)
-{
-	struct job j = { .c = c, .merge = merge_create() };
-	int r;
-
-	if (!j.merge)
-		return ctl_fail(c, ENOMEM, "merging");
-	c->arena.limit = MERGE_MEMORY_MAX;
-	r = merge(&j, argc, argv);
-	merge_destroy(j.merge);
-	return r;
-}
-
-const struct ctl_verb ctl_verb_merge = {
-	.name = "merge",
-	.args = "FILE...",
-	.summary = "Merge snapshots of many ranks into a tree, and name the odd one out",
-	.min_args = 1,
-	.max_args = FILES_MAX,
-	.run = run,
-};
