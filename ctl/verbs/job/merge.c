@@ -2,23 +2,8 @@
 /* gpu-agentctl merge: snapshots of many ranks as one, and which rank is the odd one out. */
 #include <errno.h>
 
-#include "base/cleanup.h"
 #include "ctl/ctl.h"
 #include "ctl/verbs/job/merge_files.h"
-
-static int print(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
-{
-	const struct table_form form = ctl_table_form(c);
-	auto_out struct out text = { 0 };
-	int r;
-
-	if (!ctl_is_json(c)) {
-		r = merge_print(&c->arena, &c->output.text, s, &form);
-		return r < 0 ? ctl_fail(c, -r, "writing the tree") : 0;
-	}
-	rpc_gpu_snapshot_result_encode(&text, s);
-	return ctl_print_json(c, &text);
-}
 
 static int run(struct ctl *c, int argc, char **argv)
 {
@@ -31,7 +16,7 @@ static int run(struct ctl *c, int argc, char **argv)
 	c->arena.limit = MERGE_MEMORY_MAX;
 	r = merge_files(c, m, argc, argv, &result);
 	if (r == 0)
-		r = print(c, &result);
+		r = merge_show(c, &result);
 	if (r == 0)
 		r = ctl_status(result.complete, false);
 	merge_destroy(m);

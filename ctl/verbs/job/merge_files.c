@@ -100,3 +100,17 @@ int merge_files(struct ctl *c, struct merge *m, int argc, char **argv, struct rp
 	r = merge_finish(m, ret);
 	return r < 0 ? ctl_fail(c, -r, "merging") : 0;
 }
+
+int merge_show(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
+{
+	const struct table_form form = ctl_table_form(c);
+	auto_out struct out text = { 0 };
+	int r;
+
+	if (!ctl_is_json(c)) {
+		r = merge_print(&c->arena, &c->output.text, s, &form);
+		return r < 0 ? ctl_fail(c, -r, "writing the tree") : 0;
+	}
+	rpc_gpu_snapshot_result_encode(&text, s);
+	return ctl_print_json(c, &text);
+}

@@ -22,4 +22,7 @@ bool merge_is_directory(const char *path);
  */
 int merge_files(struct ctl *c, struct merge *m, int argc, char **argv, struct rpc_gpu_snapshot_result *ret);
 
+/** Print a merged document, as a tree or as JSON.  @return 0, negative with err. */
+int merge_show(struct ctl *c, const struct rpc_gpu_snapshot_result *s);
+
 #endif /* CTL_VERBS_JOB_MERGE_FILES_H */

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+#include "ctl/job/collect.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/out.h"
+#include "base/str.h"
+
+#define NOT_FOUND 127
+/* Descriptors that poll() looks at for each program. */
+#define FDS   3
+#define PIECE 65536
+/* Bytes of standard error in which the line that says why is looked for. */
+#define NOTES_MAX (2 * (size_t)PIECE)
+
+/* One program that runs. */
+struct running {
+	struct collect_task *task; /* NULL: the place is free. */
+	pid_t pid;
+	int pidfd, out_fd, err_fd;
+	struct out text, note;
+};
+
+struct collection {
+	const struct collect_options *o;
+	struct collect_task *tasks;
+	size_t n, next;
+	struct running list[COLLECT_WINDOW_MAX];
+};
+
+/* ------------------------------------------------------------------ one program -------------- */
+
+__attribute__((noreturn)) static void become_program(const char *const *argv, int out_fd, int err_fd, pid_t parent)
+{
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	sigset_t none;
+
+	setpgid(0, 0);
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(out_fd, STDOUT_FILENO) < 0 ||
+	    dup2(err_fd, STDERR_FILENO) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+		_exit(NOT_FOUND);
+	close_range(STDERR_FILENO + 1, UINT_MAX, 0);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGPIPE, SIG_DFL);
+	/* execvp() changes none of the words: its prototype is older than const. */
+	execvp(argv[0], (char *const *)(uintptr_t)argv);
+	dprintf(STDERR_FILENO, "cannot run %s: %s\n", argv[0], strerror(errno));
+	_exit(NOT_FOUND);
+}
+
+static void close_all(struct running *r)
+{
+	const int fds[] = { r->pidfd, r->out_fd, r->err_fd };
+
+	for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	out_deinit(&r->text);
+	out_deinit(&r->note);
+	*r = (struct running){ .pidfd = -1, .out_fd = -1, .err_fd = -1 };
+}
+
+/* @return 0, -errno. */
+static int start(struct running *r, struct collect_task *task, size_t size_max)
+{
+	int out[2], err[2], e;
+	pid_t parent = getpid();
+
+	*r = (struct running){ .pidfd = -1, .out_fd = -1, .err_fd = -1 };
+	if (pipe2(out, O_CLOEXEC) < 0)
+		return -errno;
+	if (pipe2(err, O_CLOEXEC) < 0) {
+		e = -errno;
+		close(out[0]);
+		close(out[1]);
+		return e;
+	}
+	r->out_fd = out[0];
+	r->err_fd = err[0];
+	out_init(&r->text, size_max);
+	out_init(&r->note, NOTES_MAX);
+	r->pid = fork();
+	if (r->pid == 0)
+		become_program(task->argv, out[1], err[1], parent);
+	e = r->pid < 0 ? -errno : 0;
+	close(out[1]);
+	close(err[1]);
+	if (e == 0) {
+		/* Both sides do it: whichever is first. */
+		setpgid(r->pid, r->pid);
+		fd_set_nonblock(r->out_fd, true);
+		fd_set_nonblock(r->err_fd, true);
+		r->pidfd = (int)syscall(SYS_pidfd_open, r->pid, 0);
+		e = r->pidfd < 0 ? -errno : 0;
+	}
+	if (e < 0 && r->pid > 0) {
+		kill(-r->pid, SIGKILL);
+		waitpid(r->pid, NULL, 0);
+	}
+	if (e < 0)
+		close_all(r);
+	else
+		r->task = task;
+	return e;
+}
+
+/* Take what is there.  @return whether more may come. */
+static bool take(int fd, struct out *o)
+{
+	char piece[PIECE];
+	ssize_t n;
+
+	do {
+		n = read(fd, piece, sizeof(piece));
+		if (n > 0)
+			out_bytes(o, piece, (size_t)n);
+	} while ((n > 0 && !out_error(o)) || (n < 0 && errno == EINTR));
+	return n > 0 || (n < 0 && errno == EAGAIN);
+}
+
+/* The end of a descriptor, which poll() would tell again and again. */
+static void take_or_close(int *fd, struct out *o)
+{
+	if (*fd >= 0 && !take(*fd, o)) {
+		close(*fd);
+		*fd = -1;
+	}
+}
+
+/* Keep the line that calls itself an error, or else the last one: banners and warnings come first. */
+static void keep_note(struct collect_task *task, const struct out *note)
+{
+	char line[COLLECT_NOTE_MAX] = "";
+	bool found = false;
+
+	for (const char *at = note->data ? note->data : ""; *at && !found;) {
+		size_t n = strcspn(at, "\n"), kept = n < sizeof(line) ? n : sizeof(line) - 1;
+
+		if (n) {
+			memcpy(line, at, kept);
+			line[kept] = 0;
+			found = strstr(line, "error: ") != NULL;
+		}
+		at += n + (at[n] == '\n');
+	}
+	str_make_printable(line);
+	str_copy(task->note, sizeof(task->note), line);
+}
+
+/* The program ends, or has ended: tell it, and free its place. */
+static int finish(struct collection *c, struct running *r, enum collect_end end)
+{
+	struct collect_task *task = r->task;
+	int e;
+
+	/* Its children go with it: a connection that ssh keeps open for later would outlive us. */
+	kill(-r->pid, SIGKILL);
+	/* A killed process that hangs in the kernel stays for init: nobody waits for it here. */
+	for (unsigned i = 0; i < 50 && waitpid(r->pid, &task->status, WNOHANG) == 0; i++)
+		poll(NULL, 0, 2);
+	take_or_close(&r->out_fd, &r->text);
+	take_or_close(&r->err_fd, &r->note);
+	task->end = out_error(&r->text) == -EFBIG ? COLLECT_TOO_LARGE : end;
+	task->text = out_error(&r->text) || !r->text.data ? "" : r->text.data;
+	task->size = out_error(&r->text) ? 0 : r->text.size;
+	keep_note(task, &r->note);
+	e = c->o->done(c->o->data, task);
+	task->text = NULL;
+	close_all(r);
+	return e;
+}
+
+/* ------------------------------------------------------------------ all of them -------------- */
+
+static int start_more(struct collection *c)
+{
+	int e = 0;
+
+	for (unsigned i = 0; e == 0 && i < c->o->window && c->next < c->n; i++) {
+		struct collect_task *task = &c->tasks[c->next];
+
+		if (c->list[i].task)
+			continue;
+		c->next++;
+		e = start(&c->list[i], task, c->o->size_max);
+		if (e < 0) {
+			task->end = COLLECT_FAILED;
+			task->status = -e;
+			task->text = "";
+			e = c->o->done(c->o->data, task);
+		}
+	}
+	return e;
+}
+
+/* @return how many programs run. */
+static unsigned list_fds(const struct collection *c, struct pollfd *fds)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < c->o->window; i++) {
+		const struct running *r = &c->list[i];
+
+		fds[FDS * i] = (struct pollfd){ .fd = r->task ? r->pidfd : -1, .events = POLLIN };
+		fds[FDS * i + 1] = (struct pollfd){ .fd = r->task ? r->out_fd : -1, .events = POLLIN };
+		fds[FDS * i + 2] = (struct pollfd){ .fd = r->task ? r->err_fd : -1, .events = POLLIN };
+		n += r->task != NULL;
+	}
+	return n;
+}
+
+static int look(struct collection *c, const struct pollfd *fds)
+{
+	int e = 0;
+
+	for (unsigned i = 0; e == 0 && i < c->o->window; i++) {
+		struct running *r = &c->list[i];
+
+		if (!r->task)
+			continue;
+		if (fds[FDS * i + 1].revents)
+			take_or_close(&r->out_fd, &r->text);
+		if (fds[FDS * i + 2].revents)
+			take_or_close(&r->err_fd, &r->note);
+		if (fds[FDS * i].revents || out_error(&r->text))
+			e = finish(c, r, COLLECT_ENDED);
+	}
+	return e;
+}
+
+static int run(struct collection *c)
+{
+	struct pollfd fds[FDS * COLLECT_WINDOW_MAX];
+	unsigned failed = 0;
+	int e = start_more(c), left;
+
+	while (e == 0 && list_fds(c, fds) && (left = clock_left_ms(c->o->deadline_ns)) > 0) {
+		if (poll(fds, FDS * c->o->window, left) < 0) {
+			if (errno != EINTR && !fd_poll_again(errno, failed++))
+				return -errno;
+			continue;
+		}
+		e = look(c, fds);
+		if (e == 0)
+			e = start_more(c);
+	}
+	return e;
+}
+
+int collect(struct collect_task *tasks, size_t n, const struct collect_options *o)
+{
+	struct collection c = { .o = o, .tasks = tasks, .n = n };
+	int e = run(&c);
+
+	/* What runs still is late, and what was not started is, too. */
+	for (unsigned i = 0; i < o->window; i++)
+		if (c.list[i].task) {
+			int last = finish(&c, &c.list[i], COLLECT_LATE);
+
+			e = e ? e : last;
+		}
+	for (; e == 0 && c.next < n; c.next++) {
+		tasks[c.next].end = COLLECT_LATE;
+		tasks[c.next].text = "";
+		e = o->done(o->data, &tasks[c.next]);
+	}
+	return e;
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gpu-agentctl job: all processes of a job at once, on this machine or on many, as one merged document.
+ *
+ * Each process is looked at by a gpu-agentctl of its own, and each host by a `job --all` of its own over
+ * ssh, which merges what it has: only the result travels.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "corefile/file.h"
+#include "ctl/cli_words.h"
+#include "ctl/ctl.h"
+#include "ctl/job/collect.h"
+#include "ctl/job/hosts.h"
+#include "ctl/report/report.h"
+#include "ctl/verbs/job/merge_files.h"
+
+/* Programs at a time.  ssh takes a tenth of a second of the processor for each host. */
+#define WINDOW          32
+#define DEADLINE_MS     10000
+#define DEADLINE_MAX_MS 600000
+#define DEADLINE_MIN_MS 100
+/* Most bytes of one answer: a merged document of 1,024 ranks has a tenth of it. */
+#define ANSWER_MAX     ((size_t)8 << 20)
+#define HOSTS_FILE_MAX ((size_t)1 << 20)
+#define ARGUMENTS_MAX  20
+
+static const char *pids, *hosts_path, *deadline, *page_path;
+static bool all;
+
+static const struct argv_option options[] = {
+	{ "pids", 0, ARGV_STRING, &pids, "PID,...", "these processes of this machine" },
+	{ "all", 0, ARGV_FLAG, &all, NULL, "all processes of this machine that use a GPU and may be looked at" },
+	{ "hosts", 0, ARGV_STRING, &hosts_path, "FILE", "the same on the hosts that FILE lists, over ssh" },
+	{ "deadline", 0, ARGV_STRING, &deadline, "TIME", "be done by then, with what there is (default 10s)" },
+	{ "report", 0, ARGV_STRING, &page_path, "FILE", "also write one page of HTML" },
+	{ 0 },
+};
+
+/* What the functions of one job work on. */
+struct job {
+	struct ctl *c;
+	struct merge *merge;
+	uint64_t deadline_ns;
+	struct collect_task *tasks;
+	size_t n;
+	struct rpc_arena answer; /* One at a time. */
+};
+
+/* ------------------------------------------------------------------ answers ------------------ */
+
+/* Note that something was not seen, and why; the first reason is the error in case nothing was. */
+static int miss(struct job *j, const char *name, const char *why)
+{
+	const char *text = rpc_arena_printf(&j->c->arena, "%s: %s", name, why);
+
+	if (!text)
+		return rpc_arena_error(&j->c->arena);
+	ctl_note(j->c, "not seen: %s", text);
+	if (!j->c->err.code)
+		agent_err_set(&j->c->err, RPC_ERROR_FAILED, ENODATA, "look at the job", NULL,
+			      "no process could be seen; %.400s", text);
+	return merge_add_missing(j->merge, rpc_arena_printf(&j->c->arena, "not seen: %s", text));
+}
+
+/* What a program of ours says of its failure, without what it says of itself. */
+static const char *reason(const struct collect_task *t)
+{
+	static const char self[] = "gpu-agentctl: error: ";
+
+	return str_starts_with(t->note, self) ? t->note + strlen(self) : t->note;
+}
+
+static const char *end_text(struct job *j, const struct collect_task *t)
+{
+	if (t->end == COLLECT_LATE)
+		return t->note[0]
+			       ? rpc_arena_printf(&j->c->arena, "no answer before the deadline; it said: %s", reason(t))
+			       : "no answer before the deadline";
+	if (t->end == COLLECT_TOO_LARGE)
+		return rpc_arena_printf(&j->c->arena, "the answer is larger than %zu MiB", ANSWER_MAX >> 20);
+	if (t->end == COLLECT_FAILED)
+		return rpc_arena_printf(&j->c->arena, "cannot be asked: %s", strerror(t->status));
+	if (t->note[0])
+		return reason(t);
+	return WIFSIGNALED(t->status)
+		       ? rpc_arena_printf(&j->c->arena, "%s was ended by signal %d", t->argv[0], WTERMSIG(t->status))
+		       : rpc_arena_printf(&j->c->arena, "%s has said nothing, exit status %d", t->argv[0],
+					  WEXITSTATUS(t->status));
+}
+
+/* A process is called by its rank where its launcher has told that, and else by host and number. */
+static const char *name_of(struct job *j, const struct document *d)
+{
+	const struct rpc_gpu_snapshot_result *s = &d->snapshot;
+
+	if (s->has_host && s->host.has_rank)
+		return rpc_arena_printf(&j->answer, "rank%u", s->host.rank.rank);
+	return rpc_arena_printf(&j->answer, "%s:%u", s->source.host, s->process.pid);
+}
+
+static bool has_document(const struct collect_task *t)
+{
+	int status = WIFEXITED(t->status) ? WEXITSTATUS(t->status) : -1;
+
+	return t->end == COLLECT_ENDED && t->size &&
+	       (status == 0 || status == CTL_EXIT_PARTIAL || status == CTL_EXIT_BUDGET);
+}
+
+static int add_answer(void *data, const struct collect_task *t)
+{
+	struct job *j = data;
+	struct agent_err err = { 0 };
+	struct document d;
+	int r;
+
+	if (!has_document(t))
+		return miss(j, t->name, end_text(j, t));
+	rpc_arena_reset(&j->answer);
+	r = document_parse("its answer", t->text, t->size, &j->answer, &d, &err);
+	if (r == 0 && !d.merged) {
+		d.name = name_of(j, &d);
+		r = d.name ? 0 : -ENOMEM;
+	}
+	if (r == 0)
+		r = merge_add(j->merge, &d, &err);
+	return r < 0 ? miss(j, t->name, err.message) : 0;
+}
+
+/* ------------------------------------------------------------------ whom to ask -------------- */
+
+static int add_task(struct job *j, const char *name, const char *const *argv)
+{
+	size_t n = 0;
+	const char **copy;
+
+	while (argv[n])
+		n++;
+	copy = rpc_arena_array(&j->c->arena, n + 1, sizeof(*copy));
+	if (!copy || !name)
+		return ctl_fail(j->c, ENOMEM, "the job");
+	memcpy(copy, argv, (n + 1) * sizeof(*copy));
+	j->tasks[j->n++] = (struct collect_task){ .name = name, .argv = copy };
+	return 0;
+}
+
+/* This program, whatever PATH says. */
+static const char *own_path(struct job *j)
+{
+	char path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	return n > 0 ? rpc_arena_strndup(&j->c->arena, path, (size_t)n) : NULL;
+}
+
+/* Hosts hand on what they miss: the text has to tell where that was. */
+static const char *process_name(struct job *j, uint32_t pid)
+{
+	char host[256] = "";
+
+	gethostname(host, sizeof(host) - 1);
+	return rpc_arena_printf(&j->c->arena, "process %u of %s", pid, host);
+}
+
+static int add_process(struct job *j, uint32_t pid)
+{
+	struct rpc_arena *a = &j->c->arena;
+	const char *argv[ARGUMENTS_MAX] = { own_path(j), "snapshot",     rpc_arena_printf(a, "%u", pid),
+					    "--host",    "--json=short", "--quiet",
+					    "--socket",  j->c->socket };
+	size_t n = 8;
+
+	if (j->c->max_stop_ms) {
+		argv[n++] = "--max-stop";
+		argv[n++] = rpc_arena_printf(a, "%ums", j->c->max_stop_ms);
+	}
+	for (size_t i = 0; i < n; i++)
+		if (!argv[i])
+			return ctl_fail(j->c, ENOMEM, "the job");
+	return add_task(j, process_name(j, pid), argv);
+}
+
+static int make_room(struct job *j, size_t n)
+{
+	j->tasks = rpc_arena_array(&j->c->arena, n, sizeof(*j->tasks));
+	return j->tasks ? 0 : ctl_fail(j->c, ENOMEM, "the job");
+}
+
+static int add_pids(struct job *j)
+{
+	uint32_t *list;
+	size_t n;
+	int r = args_u32_list(j->c, "--pids", pids, &list, &n);
+
+	if (r == 0)
+		r = make_room(j, n);
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = list[i] ? add_process(j, list[i]) : ctl_usage(j->c, "--pids: 0 is no process");
+	return r;
+}
+
+/* Processes of others that this user may not look at are none of this job. */
+static int add_all(struct job *j)
+{
+	struct rpc_process_list_result l;
+	struct ctl *c = j->c;
+	int r = ctl_connect(c);
+
+	if (r == 0)
+		r = ctl_called(c, rpc_client_process_list(c->client, NULL, &c->arena, &l, &c->err));
+	if (r == 0)
+		r = make_room(j, l.n_processes);
+	for (size_t i = 0; r == 0 && i < l.n_processes; i++) {
+		const struct rpc_process *p = &l.processes[i];
+
+		/* What keeps one of this user's may be over when it is asked: another client that just attaches. */
+		if (p->debuggable || p->uid == geteuid())
+			r = add_process(j, p->pid);
+	}
+	if (r < 0 || j->n)
+		return r;
+	agent_err_set(&c->err, RPC_ERROR_NO_SUCH_PROCESS, ESRCH, "look at the job", NULL,
+		      "no process that may be looked at uses a GPU");
+	return -ESRCH;
+}
+
+/* The host's own part of the time leaves some for the way there and back. */
+static int add_host(struct job *j, char *host, uint32_t ms)
+{
+	struct rpc_arena *a = &j->c->arena;
+	const char *name = rpc_arena_strdup(a, host), *port = hosts_split_port(host);
+	const char *argv[ARGUMENTS_MAX] = { "ssh", "-T",
+					    "-o",  "BatchMode=yes",
+					    "-o",  rpc_arena_printf(a, "ConnectTimeout=%u", ms / 2000 + 1),
+					    "-o",  "ServerAliveInterval=2",
+					    "-o",  "ServerAliveCountMax=2" };
+	size_t n = 10;
+
+	if (port) {
+		argv[n++] = "-p";
+		argv[n++] = port;
+	}
+	argv[n++] = "--";
+	argv[n++] = host;
+	argv[n++] = rpc_arena_printf(a, "gpu-agentctl job --all --json=short --quiet --deadline=%ums", ms / 10 * 8);
+	if (j->c->max_stop_ms)
+		argv[n - 1] = rpc_arena_printf(a, "%s --max-stop=%ums", argv[n - 1], j->c->max_stop_ms);
+	for (size_t i = 0; i < n; i++)
+		if (!argv[i])
+			return ctl_fail(j->c, ENOMEM, "the job");
+	return add_task(j, name, argv);
+}
+
+static int read_hosts(struct job *j, struct hosts *ret)
+{
+	bool is_stdin = !strcmp(hosts_path, "-");
+	auto_free char *text = NULL;
+	const char *why;
+	size_t size, line;
+	int r = fd_read_file(is_stdin ? "/dev/stdin" : hosts_path, HOSTS_FILE_MAX, &text, &size);
+
+	if (r < 0)
+		return ctl_fail(j->c, -r, hosts_path);
+	r = hosts_parse(text, size, ret, &line, &why);
+	if (r < 0)
+		return ctl_usage(j->c, "%.100s, line %zu: %s", hosts_path, line, why);
+	return ret->n ? 0 : ctl_usage(j->c, "%.100s: there is no host", hosts_path);
+}
+
+static int add_hosts(struct job *j, struct hosts *h, uint32_t ms)
+{
+	int r = read_hosts(j, h);
+
+	if (r == 0)
+		r = make_room(j, h->n);
+	for (size_t i = 0; r == 0 && i < h->n; i++)
+		r = add_host(j, h->list[i], ms);
+	return r;
+}
+
+/* ------------------------------------------------------------------ the result --------------- */
+
+static int write_page(struct job *j, const struct rpc_gpu_snapshot_result *s)
+{
+	struct corefile_file file = COREFILE_FILE_NULL;
+	auto_out struct out page = { 0 };
+	int r = report_write(&j->c->arena, &page, &(struct report_input){ .snapshot = s, .merged = true });
+
+	if (r < 0)
+		return ctl_fail(j->c, -r, "writing the page");
+	r = ctl_make_file(j->c, page_path, 0644, true, &file);
+	if (r < 0)
+		return r;
+	r = fd_write_all(file.fd, page.data, page.size);
+	if (r == 0)
+		r = corefile_file_commit(&file, true);
+	ctl_close_file(&file);
+	return r < 0 ? ctl_fail(j->c, -r, page_path) : 0;
+}
+
+static int show(struct job *j)
+{
+	struct rpc_gpu_snapshot_result s;
+	int r;
+
+	/* Why the first one was not seen is the error then. */
+	if (!merge_ranks(j->merge))
+		return j->c->err.code ? -ENODATA : ctl_usage(j->c, "there is nobody to ask");
+	j->c->err = (struct agent_err){ 0 };
+	r = merge_finish(j->merge, &s);
+	if (r < 0)
+		return ctl_fail(j->c, -r, "merging");
+	if (page_path)
+		r = write_page(j, &s);
+	if (r == 0)
+		r = merge_show(j->c, &s);
+	return r < 0 ? r : ctl_status(s.complete, false);
+}
+
+static int look(struct job *j, struct hosts *h, uint32_t ms)
+{
+	const struct collect_options o = {
+		.window = WINDOW, .deadline_ns = j->deadline_ns, .size_max = ANSWER_MAX, .done = add_answer, .data = j
+	};
+	int r = pids ? add_pids(j) : all ? add_all(j) : add_hosts(j, h, ms);
+
+	if (r == 0) {
+		r = collect(j->tasks, j->n, &o);
+		r = r < 0 ? ctl_fail(j->c, -r, "collecting") : show(j);
+	}
+	return r;
+}
+
+static int run(struct ctl *c, int argc, char **argv)
+{
+	struct job j = { .c = c, .merge = merge_create() };
+	struct hosts h = { 0 };
+	uint32_t ms = DEADLINE_MS;
+	int r = 0;
+
+	if ((pids != NULL) + all + (hosts_path != NULL) != 1)
+		r = ctl_usage(c, "one of --pids, --all and --hosts says whom to look at");
+	if (r == 0 && deadline)
+		r = args_duration(c, "--deadline", deadline, DEADLINE_MAX_MS, &ms);
+	if (r == 0 && ms < DEADLINE_MIN_MS)
+		r = ctl_usage(c, "--deadline: at least %u ms", DEADLINE_MIN_MS);
+	if (r == 0 && !j.merge)
+		r = ctl_fail(c, ENOMEM, "merging");
+	if (r == 0) {
+		j.deadline_ns = clock_deadline_ms(ms);
+		c->arena.limit = MERGE_MEMORY_MAX;
+		rpc_arena_init(&j.answer, DOCUMENT_MEMORY_MAX);
+		r = look(&j, &h, ms);
+		rpc_arena_deinit(&j.answer);
+	}
+	hosts_deinit(&h);
+	merge_destroy(j.merge);
+	return r;
+}
+
+const struct ctl_verb ctl_verb_job = {
+	.name = "job",
+	.args = "",
+	.summary = "Look at all processes of a job at once, and name the odd one out",
+	.options = options,
+	.run = run,
+};
