@@ -6,6 +6,7 @@
  * ssh, which merges what it has: only the result travels.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 #include "ctl/ctl.h"
 #include "ctl/job/collect.h"
 #include "ctl/job/hosts.h"
+#include "ctl/job/slurm.h"
 #include "ctl/report/report.h"
 #include "ctl/verbs/job/merge_files.h"
 
@@ -30,15 +32,18 @@
 /* Most bytes of one answer: a merged document of 1,024 ranks has a tenth of it. */
 #define ANSWER_MAX     ((size_t)8 << 20)
 #define HOSTS_FILE_MAX ((size_t)1 << 20)
+#define NODE_PIDS_MAX  16384
 #define ARGUMENTS_MAX  20
 
-static const char *pids, *hosts_path, *deadline, *page_path;
+static const char *pids, *hosts_path, *slurm, *slurm_node, *deadline, *page_path;
 static bool all;
 
 static const struct argv_option options[] = {
 	{ "pids", 0, ARGV_STRING, &pids, "PID,...", "these processes of this machine" },
 	{ "all", 0, ARGV_FLAG, &all, NULL, "all processes of this machine that use a GPU and may be looked at" },
 	{ "hosts", 0, ARGV_STRING, &hosts_path, "FILE", "the same on the hosts that FILE lists, over ssh" },
+	{ "slurm", 0, ARGV_STRING, &slurm, "JOBID", "the processes of a job of Slurm, on all its nodes, by srun" },
+	{ "slurm-node", 0, ARGV_STRING, &slurm_node, "JOBID", "those on this node" },
 	{ "deadline", 0, ARGV_STRING, &deadline, "TIME", "be done by then, with what there is (default 10s)" },
 	{ "report", 0, ARGV_STRING, &page_path, "FILE", "also write one page of HTML" },
 	{ 0 },
@@ -285,6 +290,163 @@ static int add_hosts(struct job *j, struct hosts *h, uint32_t ms)
 	return r;
 }
 
+/* ------------------------------------------------------------------ Slurm -------------------- */
+
+/* What one program of Slurm prints. */
+struct printed {
+	struct ctl *c;
+	char *text;
+	size_t size;
+};
+
+static int keep_text(void *data, const struct collect_task *t)
+{
+	struct printed *p = data;
+
+	if (t->end != COLLECT_ENDED || t->status)
+		return agent_err_set(&p->c->err, RPC_ERROR_FAILED, EIO, "ask Slurm", NULL, "%s %s: %s", t->argv[0],
+				     t->argv[1],
+				     t->note[0]               ? t->note
+				     : t->end == COLLECT_LATE ? "no answer before the deadline"
+							      : "it has failed");
+	p->text = rpc_arena_strndup(&p->c->arena, t->text, t->size);
+	p->size = t->size;
+	return p->text ? 0 : ctl_fail(p->c, ENOMEM, "the job");
+}
+
+/* Ask Slurm, for at most half of the time that there is. */
+static int ask_slurm(struct job *j, const char *const *argv, struct printed *ret)
+{
+	struct collect_task task = { .name = "Slurm", .argv = argv };
+	const struct collect_options o = { .window = 1,
+					   .deadline_ns =
+						   clock_deadline_ms((uint64_t)clock_left_ms(j->deadline_ns) / 2),
+					   .size_max = HOSTS_FILE_MAX,
+					   .done = keep_text,
+					   .data = ret };
+
+	*ret = (struct printed){ .c = j->c };
+	return collect(&task, 1, &o);
+}
+
+static int check_job_id(struct ctl *c, const char *id)
+{
+	uint32_t number;
+
+	return args_u32(c, "JOBID", id, 1, UINT32_MAX, &number);
+}
+
+/* Options of the job that this may run in are not meant for the step of ours. */
+static void forget_own_job(void)
+{
+	extern char **environ;
+
+	for (char **e = environ; *e;) {
+		char name[128];
+		size_t n = strcspn(*e, "=");
+
+		if (!str_starts_with(*e, "SLURM_") || str_starts_with(*e, "SLURM_CONF=") || n >= sizeof(name)) {
+			e++;
+			continue;
+		}
+		memcpy(name, *e, n);
+		name[n] = 0;
+		unsetenv(name);
+	}
+}
+
+/* A step of its own for each node: lines of several tasks of one step are mixed on its output. */
+static int add_node(struct job *j, const char *node, uint32_t ms)
+{
+	struct rpc_arena *a = &j->c->arena;
+	const char *argv[ARGUMENTS_MAX] = { "srun",
+					    "--overlap",
+					    "--quiet",
+					    "--mpi=none",
+					    "--input=none",
+					    "--chdir=/",
+					    "-N1",
+					    "-n1",
+					    "--export=PATH,GPU_AGENT_SOCKET,SLURM_CONF",
+					    rpc_arena_printf(a, "--jobid=%s", slurm),
+					    rpc_arena_printf(a, "--nodelist=%s", node),
+					    "gpu-agentctl",
+					    "job",
+					    "--json=short",
+					    "--quiet",
+					    rpc_arena_printf(a, "--slurm-node=%s", slurm),
+					    rpc_arena_printf(a, "--deadline=%ums", ms / 10 * 8) };
+	size_t n = 17;
+
+	if (j->c->max_stop_ms)
+		argv[n++] = rpc_arena_printf(a, "--max-stop=%ums", j->c->max_stop_ms);
+	return rpc_arena_error(a) ? ctl_fail(j->c, ENOMEM, "the job") : add_task(j, rpc_arena_strdup(a, node), argv);
+}
+
+static int add_nodes(struct job *j, struct hosts *h, uint32_t ms)
+{
+	const char *const argv[] = { "squeue", "-h", "-j", slurm, "-o", "%N", NULL };
+	struct printed p;
+	const char *why;
+	size_t line;
+	int r = check_job_id(j->c, slurm);
+
+	if (r < 0)
+		return r;
+	forget_own_job();
+	r = ask_slurm(j, argv, &p);
+	if (r < 0)
+		return r;
+	r = hosts_parse(p.text, p.size, h, &line, &why);
+	if (r < 0 || !h->n)
+		return agent_err_set(&j->c->err, RPC_ERROR_FAILED, ENOENT, "ask Slurm", NULL, "job %s: %s", slurm,
+				     r < 0 ? why : "it has no node: it does not run");
+	r = make_room(j, h->n);
+	for (size_t i = 0; r == 0 && i < h->n; i++)
+		r = add_node(j, h->list[i], ms);
+	return r;
+}
+
+static bool is_listed(const uint32_t *list, size_t n, uint32_t pid)
+{
+	for (size_t i = 0; i < n; i++)
+		if (list[i] == pid)
+			return true;
+	return false;
+}
+
+/* Those of the job that use a GPU: a batch script and srun itself are in Slurm's list as well. */
+static int add_own_node(struct job *j)
+{
+	const char *node = getenv("SLURMD_NODENAME");
+	const char *const argv[] = { "scontrol", "listpids", slurm_node, node, NULL };
+	struct ctl *c = j->c;
+	struct rpc_process_list_result l;
+	uint32_t *list = rpc_arena_array(&c->arena, NODE_PIDS_MAX, sizeof(*list));
+	struct printed p;
+	size_t n;
+	int r = list ? check_job_id(c, slurm_node) : ctl_fail(c, ENOMEM, "the job");
+
+	if (r == 0)
+		r = ask_slurm(j, argv, &p);
+	if (r == 0)
+		r = ctl_connect(c);
+	if (r == 0)
+		r = ctl_called(c, rpc_client_process_list(c->client, NULL, &c->arena, &l, &c->err));
+	if (r == 0)
+		r = make_room(j, l.n_processes);
+	if (r < 0)
+		return r;
+	n = slurm_read_pids(p.text, p.size, slurm_node, list, NODE_PIDS_MAX);
+	for (size_t i = 0; r == 0 && i < l.n_processes; i++)
+		if (is_listed(list, n, l.processes[i].pid))
+			r = add_process(j, l.processes[i].pid);
+	if (r < 0 || j->n)
+		return r;
+	return agent_err_set(&c->err, RPC_ERROR_NO_SUCH_PROCESS, ESRCH, "look at the job", NULL,
+			     "no process of job %s uses a GPU here", slurm_node);
+}
+
 /* ------------------------------------------------------------------ the result --------------- */
 
 static int write_page(struct job *j, const struct rpc_gpu_snapshot_result *s)
@@ -324,12 +486,23 @@ static int show(struct job *j)
 	return r < 0 ? r : ctl_status(s.complete, false);
 }
 
+static int add_tasks(struct job *j, struct hosts *h, uint32_t ms)
+{
+	if (pids)
+		return add_pids(j);
+	if (all)
+		return add_all(j);
+	if (slurm_node)
+		return add_own_node(j);
+	return slurm ? add_nodes(j, h, ms) : add_hosts(j, h, ms);
+}
+
 static int look(struct job *j, struct hosts *h, uint32_t ms)
 {
 	const struct collect_options o = {
 		.window = WINDOW, .deadline_ns = j->deadline_ns, .size_max = ANSWER_MAX, .done = add_answer, .data = j
 	};
-	int r = pids ? add_pids(j) : all ? add_all(j) : add_hosts(j, h, ms);
+	int r = add_tasks(j, h, ms);
 
 	if (r == 0) {
 		r = collect(j->tasks, j->n, &o);
@@ -345,8 +518,8 @@ static int run(struct ctl *c, int argc, char **argv)
 	uint32_t ms = DEADLINE_MS;
 	int r = 0;
 
-	if ((pids != NULL) + all + (hosts_path != NULL) != 1)
-		r = ctl_usage(c, "one of --pids, --all and --hosts says whom to look at");
+	if ((pids != NULL) + all + (hosts_path != NULL) + (slurm != NULL) + (slurm_node != NULL) != 1)
+		r = ctl_usage(c, "one of --pids, --all, --hosts, --slurm and --slurm-node says whom to look at");
 	if (r == 0 && deadline)
 		r = args_duration(c, "--deadline", deadline, DEADLINE_MAX_MS, &ms);
 	if (r == 0 && ms < DEADLINE_MIN_MS)

@@ -50,6 +50,7 @@ def is_of_running_threads(text):
 
 def document(run, want=0):
     found = json.loads(run.stdout) if run.stdout else {"missing": []}
+    assert "missing" in found, (run.returncode, found)
     found["missing"] = [text for text in found["missing"] if not is_of_running_threads(text)]
     if want == 0 and not found["missing"]:
         want = run.returncode if run.returncode == PARTIAL else 0
