@@ -39,7 +39,7 @@ static const char *pids, *hosts_path, *slurm, *slurm_node, *deadline, *page_path
 static bool all;
 
 static const struct argv_option options[] = {
-	{ "pids", 0, ARGV_STRING, &pids, "PID,...", "these processes of this machine" },
+	{ "pids", 0, ARGV_STRING, &pids, "PID", "these processes of this machine, joined by commas" },
 	{ "all", 0, ARGV_FLAG, &all, NULL, "all processes of this machine that use a GPU and may be looked at" },
 	{ "hosts", 0, ARGV_STRING, &hosts_path, "FILE", "the same on the hosts that FILE lists, over ssh" },
 	{ "slurm", 0, ARGV_STRING, &slurm, "JOBID", "the processes of a job of Slurm, on all its nodes, by srun" },
