@@ -7,7 +7,7 @@ protocol_ldlibs := $(call pkg_libs,json-c)
 
 archives += protocol
 protocol_src := $(addprefix protocol/,agent_err.c rpc_arena.c rpc_client.c rpc_codec.c rpc_dispatch.c \
-	rpc_editor.c rpc_format.c rpc_message.c rpc_scan.c rpc_wire.c) \
+	rpc_editor.c rpc_format.c rpc_message.c rpc_queue_place.c rpc_scan.c rpc_wire.c) \
 	$(O)/gen/rpc_gen.c $(O)/gen/rpc_client_gen.c
 protocol_cflags := $(call pkg_cflags,json-c)
 protocol_deps := $(protocol_gen)

@@ -20,6 +20,8 @@ enum ipc_monitor_worker_type {
 	/** struct ipc_store; the store's end of a SOCK_SEQPACKET pair: the monitor closes it to refuse. */
 	IPC_STORE,
 	IPC_FOUND, /**< struct ipc_found. */
+	/** struct ipc_threads; the reader's end of a SOCK_SEQPACKET pair: the monitor closes it to refuse. */
+	IPC_THREADS,
 	IPC_HOOK,  /**< struct ipc_hook; one descriptor, sealed: the document. */
 	/**
 	 * struct ipc_broker; one end of a SOCK_SEQPACKET pair, over which the monitor sends one byte with a
@@ -41,6 +43,11 @@ struct ipc_guard {
 
 /** A worker needs a store for the records of its rule. */
 struct ipc_store {
+	uint32_t type;
+};
+
+/** A worker needs somebody who reads what the threads of its target do, for a record of its rule. */
+struct ipc_threads {
 	uint32_t type;
 };
 
@@ -128,6 +135,7 @@ union ipc_child_message {
 	uint32_t type;
 	struct ipc_guard guard;
 	struct ipc_store store;
+	struct ipc_threads threads;
 	struct ipc_broker broker;
 	struct ipc_found found;
 	struct ipc_hook hook;
@@ -137,6 +145,9 @@ union ipc_child_message {
 
 /** What a rule keeps of an exception; with LIGHT and FULL it is a core besides the document. */
 enum ipc_keep { IPC_KEEP_NOTHING = 0, IPC_KEEP_JSON, IPC_KEEP_LIGHT, IPC_KEEP_FULL };
+
+/** What a record has of the threads on the processors. */
+enum ipc_frames { IPC_FRAMES_OFF = 0, IPC_FRAMES_PYTHON, IPC_FRAMES_NATIVE };
 
 /* Two exceptions are the same if they agree in these, as far as `key_parts` has them. */
 #define IPC_KEY_KERNEL 1u
@@ -156,7 +167,8 @@ struct ipc_rule {
 	uint32_t rate_events, rate_ms;
 	uint32_t key_parts, key_ms;
 	uint32_t n_devices, has_hook;
-	uint32_t hold_ms; /**< LIGHT, FULL: how long an exception may be withheld for the core. */
+	uint32_t hold_ms; /**< How long an exception may be withheld for a core or for threads. */
+	uint32_t frames;  /**< enum ipc_frames; NATIVE: those of Python, too. */
 	uint32_t again;	  /**< An earlier try failed, and the log says so already. */
 	uint32_t devices[IPC_RULE_DEVICES_MAX];
 	char name[IPC_RULE_NAME_SIZE]; /**< "": no rule watches any more. */

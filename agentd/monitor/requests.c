@@ -28,7 +28,7 @@
 typedef int request_fn(struct monitor *s, struct worker *k, const void *msg, uint32_t number, int fds[]);
 
 static request_fn on_config, on_agent, on_ping, on_stop, on_look, on_let_go, on_start, on_watch, on_kill, on_store,
-	on_broker, on_found, on_hook, on_used, on_record_used, on_arm, on_disarm;
+	on_threads, on_broker, on_found, on_hook, on_used, on_record_used, on_arm, on_disarm;
 
 #define SECOND_NS UINT64_C(1000000000)
 /* Most messages that wait for the judge where another one about the use of sessions may join them. */
@@ -63,6 +63,7 @@ static const struct request {
 	{ JUDGE_WATCH, JUDGE,  sizeof(struct judge_watch), 0, 1, on_watch },
 	{ IPC_NOTE,   JUDGE,   sizeof(struct ipc_note),	 0, 0, on_kill },
 	{ IPC_STORE,  SESSION, sizeof(struct ipc_store), 1, 1, on_store },
+	{ IPC_THREADS, SESSION, sizeof(struct ipc_threads), 1, 1, on_threads },
 	{ IPC_BROKER, SESSION | REPAIR, sizeof(struct ipc_broker), 1, 1, on_broker },
 	{ IPC_HOOK,   SESSION, sizeof(struct ipc_hook),	 1, 1, on_hook },
 	{ IPC_USED,   SESSION, sizeof(struct ipc_used),	 0, 0, on_used },
@@ -249,6 +250,16 @@ int requests_read_judge(struct monitor *s)
 static int on_store(struct monitor *s, struct worker *k, const void *msg, uint32_t number, int fds[])
 {
 	stores_start_producer(&s->workers, k, fds[0]);
+	return 0;
+}
+
+/* Without somebody who reads, the end of the other side is closed with the message, and that says so. */
+static int on_threads(struct monitor *s, struct worker *k, const void *msg, uint32_t number, int fds[])
+{
+	int r = s->stop_at ? -ESHUTDOWN : workers_start_reader(&s->workers, k, fds[0]);
+
+	if (r < 0)
+		log_warning("the threads of process %d are not read for its record: %s", (int)k->target, strerror(-r));
 	return 0;
 }
 

@@ -107,7 +107,7 @@ static unsigned count_producers(const struct workers *w, uint32_t worker)
 	unsigned n = 0;
 
 	for (const struct worker *i = w->first; i; i = i->next)
-		n += i->producer == worker;
+		n += i->kind == IPC_KIND_STORE && i->producer == worker;
 	return n;
 }
 

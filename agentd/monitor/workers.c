@@ -2,6 +2,7 @@
 #include "agentd/monitor/workers.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +29,9 @@
 #define GUARD_GRACE_MS 1000
 #define ARM_MS_MAX     (10 * WORKERS_TIMEOUT_MS_MAX)
 #define LOOK_MS	       5000
+/* A reader of threads gives up by itself before; a worker asks for one after the other. */
+#define READER_MS	       6000
+#define READERS_MAX    2
 /* Looks take the processor from a client that attaches again at once. */
 #define LOOK_DELAY_MS  100
 /* Time for whoever stopped a worker to let it go on. */
@@ -205,6 +209,36 @@ int workers_start_with(struct workers *w, const struct ipc_start *start, const s
 	(*ret)->target_pidfd = TAKE_FD(*take_pidfd);
 	(*ret)->undo_fd = TAKE_FD(*take_undo);
 	*ret_channel = TAKE_FD(ours);
+	return 0;
+}
+
+static unsigned count_readers(const struct workers *w, uint32_t session)
+{
+	unsigned n = 0;
+
+	for (const struct worker *i = w->first; i; i = i->next)
+		n += i->kind == IPC_KIND_HOST && i->producer == session;
+	return n;
+}
+
+int workers_start_reader(struct workers *w, const struct worker *session, int channel)
+{
+	const struct ipc_start start = { .kind = IPC_KIND_HOST, .pid = (uint32_t)session->target,
+					 .timeout_ms = READER_MS };
+	const struct ipc_identity owner = { .uid = session->target_uid, .gid = session->target_gid };
+	const struct worker like = { .kind = IPC_KIND_HOST, .target = session->target, .owner = session->target_uid,
+				     .producer = session->id };
+	auto_close int pidfd = fcntl(session->target_pidfd, F_DUPFD_CLOEXEC, 0);
+	const struct place place = { &start, &owner, 0, channel, pidfd, -1 };
+	struct worker *k;
+	int r = pidfd < 0 ? -errno : count_readers(w, session->id) >= READERS_MAX ? -EBUSY : 0;
+
+	if (r == 0)
+		r = workers_fork(w, &like, READER_MS + GUARD_GRACE_MS, worker_exec, &place, &k);
+	if (r < 0)
+		return r;
+	k->target_pidfd = TAKE_FD(pidfd);
+	k->target_uid = session->target_uid;
 	return 0;
 }
 

@@ -48,7 +48,7 @@ struct worker {
 	bool has_broker;  /**< It has got its connect broker. */
 	bool reaped;	  /**< Its pid may be another process by now. */
 	bool by_rule;	  /**< A rule's idea, not charged to anybody. */
-	uint32_t producer; /**< Store for records of that worker; 0: for a client. */
+	uint32_t producer; /**< It is a store, or reads threads, for records of that worker; 0: it is for a client. */
 	enum ipc_how how; /**< What to report when it was our doing. */
 	bool was_killed;  /**< By us. */
 	uint64_t used_ns; /**< In the second that began then */
@@ -125,6 +125,13 @@ int workers_start(struct workers *w, const struct ipc_start *start, const struct
  */
 int workers_start_with(struct workers *w, const struct ipc_start *start, const struct ipc_identity *client,
 		       int *take_pidfd, int *take_undo, const char *record, struct worker **ret, int *ret_channel);
+/**
+ * Start a reader of threads (IPC_KIND_HOST) for a record about the target of a session's worker, with the rights of
+ * the target's owner, who will read the record.
+ * @param channel  On which that worker asks; borrowed.
+ * @return 0, -EBUSY: it has enough of them; -errno.
+ */
+int workers_start_reader(struct workers *w, const struct worker *session, int channel);
 /** Start a look for GPU processes.  @return 0, -errno. */
 int workers_look(struct workers *w, uint32_t *ret_id);
 

@@ -13,6 +13,7 @@
 #include "ctl/document/compare.h"
 #include "ctl/document/host/host.h"
 #include "ctl/snapshot_show.h"
+#include "protocol/rpc_queue_place.h"
 
 /* Bytes that a decoded reply may need: a flat list of all waves of a node with the largest GPUs. */
 #define REPLY_MEMORY_MAX ((size_t)512 << 20)
@@ -57,7 +58,7 @@ static int add_host(struct ctl *c, struct rpc_gpu_snapshot_result *s)
 {
 	struct rpc_host_stacks_params p = { .pid = s->process.pid };
 	struct rpc_host_stacks_result stacks;
-	int r = host_ask(&c->arena, s->queues, s->n_queues, &p);
+	int r = rpc_queue_places(&c->arena, s->queues, s->n_queues, &p);
 
 	if (r < 0)
 		return ctl_fail(c, -r, "asking for threads");

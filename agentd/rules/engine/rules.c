@@ -273,6 +273,20 @@ static const char *set_keep(struct rule *r, const char *value)
 	return "not json, light, full or nothing";
 }
 
+static const char *set_host(struct rule *r, const char *value)
+{
+	static const char *const words[] = { [IPC_FRAMES_OFF] = "off",
+					     [IPC_FRAMES_PYTHON] = "python",
+					     [IPC_FRAMES_NATIVE] = "native" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (!strcmp(words[i], value)) {
+			r->frames = (enum ipc_frames)i;
+			return NULL;
+		}
+	return "not python, native or off";
+}
+
 static bool parse_period(const char *text, uint32_t *ret_ms)
 {
 	uint64_t ms, s;
@@ -354,6 +368,7 @@ static const struct key {
 	{ "rate_limit", set_rate_limit, false },
 	{ "deduplicate", set_deduplicate, false },
 	{ "hold", set_hold, false },
+	{ "host", set_host, false },
 };
 
 static struct rule *add(struct rules *r, const char *name)
@@ -523,6 +538,7 @@ void rules_tell(const struct rule *rule, struct ipc_rule *ret)
 	ret->key_parts = rule->key_parts;
 	ret->key_ms = rule->key_ms;
 	ret->hold_ms = rule->hold_ms;
+	ret->frames = rule->frames;
 	ret->n_devices = rule->n_devices;
 	memcpy(ret->devices, rule->devices, sizeof(ret->devices));
 	ret->has_hook = rule->hook.path[0] != '\0';

@@ -46,7 +46,8 @@ struct rule {
 	enum ipc_keep keep;
 	uint32_t rate_events, rate_ms; /**< Records of one process; 0: no limit. */
 	uint32_t key_parts, key_ms;    /**< IPC_KEY_*; 0: every exception is a new one. */
-	uint32_t hold_ms; /**< How long the application may wait for its fault while a core is read. */
+	uint32_t hold_ms; /**< How long the application may wait for its fault while a core or its threads are read. */
+	enum ipc_frames frames;
 	struct hook_rule hook; /**< Run with what was found. */
 };
 

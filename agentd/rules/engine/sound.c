@@ -43,6 +43,7 @@ bool rules_is_sound(const void *bytes)
 	memcpy(&r, bytes, sizeof(r));
 	return r.name[0] && r.n_users <= RULE_USERS_MAX && (unsigned)r.vendor <= IPC_VENDOR_NVIDIA &&
 	       r.n_devices <= IPC_RULE_DEVICES_MAX && (unsigned)r.keep <= IPC_KEEP_FULL &&
+	       (unsigned)r.frames <= IPC_FRAMES_NATIVE &&
 	       r.rate_ms <= RULE_PERIOD_MS_MAX && r.key_ms <= RULE_PERIOD_MS_MAX &&
 	       !(r.key_parts & ~(IPC_KEY_KERNEL | IPC_KEY_PC | IPC_KEY_CODE)) && r.hold_ms <= RULE_HOLD_MS_MAX &&
 	       limits->timeout_ms >= 1 && limits->timeout_ms <= HOOK_TIMEOUT_MS_MAX &&

@@ -364,6 +364,7 @@ static const struct {
 	[RPC_NATIVE_END_UNPROVEN] = { "all", "it ran each time while it was read" },
 	[RPC_NATIVE_END_REFUSED] = { "all", "the kernel does not tell its registers" },
 	[RPC_NATIVE_END_NOT_READ] = { "all", "no time or memory was left" },
+	[RPC_NATIVE_END_NOT_ASKED] = { NULL, NULL },
 };
 
 /* A thread that has ended has no frames to miss. */

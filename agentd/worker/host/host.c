@@ -134,7 +134,8 @@ static int fill_from(struct host_worker *h, struct rpc_arena *a, const struct rp
 
 	*ret = (struct reading_from){ .memory = &h->memory, .maps_fd = h->maps_fd, .environment_fd = h->environment_fd,
 				      .tasks = &h->tasks, .queues = queues,
-				      .children = p->has_children && p->children };
+				      .children = p->has_children && p->children,
+				      .native = !p->has_native || p->native };
 	if (!queues)
 		return -ENOMEM;
 	for (size_t i = 0; i < p->n_queues; i++) {

@@ -85,12 +85,18 @@ static int append(struct reading_row *row, const struct hoststack_stack *s, int6
 	return 0;
 }
 
+/* Why a thread has no native frames before they are read. */
+static enum rpc_native_end end_before(const struct reading *r)
+{
+	return r->from.native ? RPC_NATIVE_END_NOT_READ : RPC_NATIVE_END_NOT_ASKED;
+}
+
 static void publish(struct reading *r, size_t index, const struct reading_row *row)
 {
 	pthread_mutex_lock(&r->mutex);
 	r->rows[index] = *row;
 	r->rows[index].is_done = true;
-	r->rows[index].native.end = RPC_NATIVE_END_NOT_READ;
+	r->rows[index].native.end = end_before(r);
 	pthread_mutex_unlock(&r->mutex);
 }
 
@@ -439,7 +445,7 @@ static void *run(void *ctx)
 	int e = read_all(r);
 	char byte;
 
-	if (e == 0)
+	if (e == 0 && r->from.native)
 		e = read_natives(r);
 	if (e == 0)
 		e = read_gpu_waits(r);
@@ -479,7 +485,7 @@ int reading_init(struct reading *r, const struct reading_from *from)
 	if (!r->rows)
 		return -ENOMEM;
 	for (size_t i = 0; i < r->tasks->n; i++)
-		r->rows[i].native.end = RPC_NATIVE_END_NOT_READ;
+		r->rows[i].native.end = end_before(r);
 	pthread_mutex_init(&r->mutex, NULL);
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);

@@ -71,6 +71,7 @@ struct reading_from {
 	const struct event_queue *queues; /**< Of the process; may be none. */
 	size_t n_queues;
 	bool children; /**< List child processes, too. */
+	bool native;   /**< Read native frames, too. */
 };
 
 struct reading {

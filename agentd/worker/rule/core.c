@@ -31,11 +31,12 @@ static void drop_event(struct event **e)
 }
 
 void rule_core_init(struct rule_core *b, const struct rule_host *host, const struct ipc_rule *rule,
-		    rule_stored_fn stored, struct rule_engine *engine)
+		    struct rule_hold *hold, rule_stored_fn stored, struct rule_engine *engine)
 {
 	*b = (struct rule_core)RULE_CORE_NULL;
 	b->host = host;
 	b->rule = rule;
+	b->hold = hold;
 	b->stored = stored;
 	b->engine = engine;
 }
@@ -52,35 +53,13 @@ void rule_core_deinit(struct rule_core *b)
 	if (b->store_fd >= 0 && b->hook.fd >= 0)
 		close(b->hook.fd);
 	free(b->piece);
-	rule_core_init(b, b->host, b->rule, b->stored, b->engine);
+	rule_core_init(b, b->host, b->rule, b->hold, b->stored, b->engine);
 }
 
 void rule_core_let_go(struct rule_core *b)
 {
-	struct target *t = b->host->target;
-	struct agent_err err = { 0 };
-
 	drop_event(&b->patience);
-	b->holds = false;
-	if (!b->n_held)
-		return;
-	for (size_t i = 0; i < b->n_held; i++) {
-		b->host->ops->undo_begin(b->host->session);
-		if (t->ops->event_done(t, &b->held[i], &err) < 0 && !t->ended)
-			log_warning("session %u: %s", b->host->number, err.message);
-	}
-	b->n_held = 0;
-	b->host->ops->undo_end(b->host->session);
-}
-
-bool rule_core_keeps_back(struct rule_core *b, const struct target_event *e)
-{
-	if (b->n_held == ARRAY_SIZE(b->held))
-		rule_core_let_go(b);
-	if (!b->holds || !e->forwarded)
-		return false;
-	b->held[b->n_held++] = *e;
-	return true;
+	rule_hold_end(b->hold, RULE_HOLD_CORE);
 }
 
 static void end_core(struct rule_core *b)
@@ -92,6 +71,7 @@ void rule_core_stop(struct rule_core *b)
 {
 	rule_core_let_go(b);
 	end_core(b);
+	b->is_taken = false;
 	drop_event(&b->writable);
 	if (b->fd >= 0)
 		close(TAKE_FD(b->fd));
@@ -214,12 +194,13 @@ static void on_patience(evutil_socket_t fd, short what, void *user)
 
 bool rule_core_is_free(const struct rule_core *b)
 {
-	return b->store_fd < 0 && b->host->target->ops->core_begin;
+	return b->store_fd < 0 && !b->is_taken && b->host->target->ops->core_begin;
 }
 
 void rule_core_take(struct rule_core *b, const struct target_core *core)
 {
 	b->bytes = core->bytes;
+	b->is_taken = true;
 }
 
 static int open_body(struct rule_core *b, int *ret_theirs)
@@ -253,6 +234,7 @@ int rule_core_send(struct rule_core *b, const struct store_meta *m, const struct
 	auto_close int theirs = -1;
 	int r;
 
+	b->is_taken = false;
 	b->position = b->lost_bytes = 0;
 	b->hook = hook;
 	r = open_body(b, &theirs);
@@ -265,6 +247,7 @@ int rule_core_send(struct rule_core *b, const struct store_meta *m, const struct
 		rule_core_deinit(b);
 		return r;
 	}
-	b->holds = b->rule->hold_ms != 0;
+	if (b->rule->hold_ms)
+		rule_hold_begin(b->hold, RULE_HOLD_CORE);
 	return 0;
 }

@@ -11,6 +11,7 @@
  * it, until all is read or its time is over.  Everything else goes on meanwhile.
  */
 
+#include "agentd/worker/rule/hold.h"
 #include "agentd/worker/rule/hook.h"
 #include "agentd/worker/rule/host.h"
 
@@ -24,8 +25,6 @@ struct store_meta;
  * meanwhile.
  */
 #define RULE_STOP_MS 200
-/** Exceptions that are kept back at a time; one more ends the wait of all. */
-#define RULE_CORE_HELD_MAX 64
 
 /** Tell what became of a record.  @param hook  The callee takes its descriptor. */
 typedef void (*rule_stored_fn)(struct rule_engine *w, struct rule_hook hook, int status,
@@ -41,9 +40,8 @@ struct rule_core {
 	int fd;	      /**< Where the core's bytes go; -1: no more will come. */
 	struct event *answered, *writable, *patience;
 	struct rule_hook hook;
-	bool holds; /**< The application gets no exceptions now; it gets those in held later. */
-	struct target_event held[RULE_CORE_HELD_MAX];
-	size_t n_held;
+	struct rule_hold *hold;
+	bool is_taken; /**< The target has begun one, which is not on its way yet. */
 	uint64_t bytes, position, lost_bytes;
 	uint8_t *piece;
 	size_t piece_at, piece_size;
@@ -53,7 +51,7 @@ struct rule_core {
 
 /** Connect the core to its rule; the pointers are borrowed for its life. */
 void rule_core_init(struct rule_core *b, const struct rule_host *host, const struct ipc_rule *rule,
-		    rule_stored_fn stored, struct rule_engine *engine);
+		    struct rule_hold *hold, rule_stored_fn stored, struct rule_engine *engine);
 
 /** @return whether the target may be asked for a core. */
 bool rule_core_is_free(const struct rule_core *b);
@@ -66,9 +64,7 @@ void rule_core_take(struct rule_core *b, const struct target_core *core);
  */
 int rule_core_send(struct rule_core *b, const struct store_meta *m, const struct out *json,
 		   struct rule_hook hook);
-/** Keep an exception back while the core is read.  @return whether it is kept back. */
-bool rule_core_keeps_back(struct rule_core *b, const struct target_event *e);
-/** Let the application have the exceptions that are kept back. */
+/** The core needs no exceptions kept back any more. */
 void rule_core_let_go(struct rule_core *b);
 /** Stop reading the core; the store drops one that is not whole. */
 void rule_core_stop(struct rule_core *b);

@@ -23,6 +23,8 @@
 #define LOOK_UP_MS 200
 /* Time for the store's last answers; the target is free by then. */
 #define SETTLE_MS  3000
+/* Time for the reader of threads, which gives up by itself before. */
+#define THREADS_MS 5000
 
 /* A record while it is made, of one exception. */
 struct making {
@@ -276,16 +278,15 @@ static void say_missing(struct making *k, const char *text)
 }
 
 /* @return a descriptor of the document for the hook to read; -1 without a hook. */
-static int hook_text(const struct making *k, const struct out *json)
+static int hook_text(const struct rule_engine *w, const struct out *json)
 {
 	int fd = -1, r;
 
-	if (!k->w->rule.has_hook)
+	if (!w->rule.has_hook)
 		return -1;
 	r = fd_memfd_sealed("gpu-agent-hook", json->data, json->size, &fd);
 	if (r < 0)
-		log_warning("rule %s: its hook is not run: %s", k->w->rule.name,
-			    strerror(-r));
+		log_warning("rule %s: its hook is not run: %s", w->rule.name, strerror(-r));
 	return fd;
 }
 
@@ -329,33 +330,143 @@ static bool take_core(struct making *k)
 	return true;
 }
 
+/* Send a record on its way, with the core that was begun for it.  @param r  Whether there is a document. */
+static void deliver(struct rule_engine *w, const struct store_meta *m, const struct out *json, int r, bool core)
+{
+	const int hook = r == 0 ? hook_text(w, json) : -1;
+
+	if (r == 0 && !core && w->rule.keep == IPC_KEEP_NOTHING) {
+		w->counts.recorded++;
+		run_hook(w, make_hook(m, hook), "");
+		return;
+	}
+	if (r == 0 && core)
+		r = rule_core_send(&w->core, m, json, make_hook(m, hook));
+	else if (r == 0)
+		send_record(w, m, json, hook);
+	else if (core)
+		rule_core_stop(&w->core);
+	if (r < 0)
+		lose(w, store_error_text(r));
+}
+
+/* @return whether the record goes on its way when its threads are known; else it says why it has none. */
+static bool wait_for_threads(struct making *k, bool core)
+{
+	struct rule_engine *w = k->w;
+	const uint32_t hold = w->rule.hold_ms, ms = hold && hold < THREADS_MS ? hold : THREADS_MS;
+	int r;
+
+	if (w->rule.frames == IPC_FRAMES_OFF || !k->seen)
+		return false;
+	if (rule_threads_are_asked(&w->threads)) {
+		say_missing(k, "host: threads are being read for another record");
+		return false;
+	}
+	out_init(&w->waiting.json, STORE_JSON_MAX);
+	r = encode(k, &w->waiting.json);
+	if (r == 0)
+		r = rule_threads_ask(&w->threads, &k->doc, w->rule.frames == IPC_FRAMES_NATIVE, ms);
+	if (r < 0) {
+		out_deinit(&w->waiting.json);
+		say_missing(k, rpc_arena_printf(k->a, "host: %s", strerror(-r)));
+		return false;
+	}
+	w->waiting.meta = k->meta;
+	w->waiting.core = core;
+	if (hold)
+		rule_hold_begin(&w->hold, RULE_HOLD_THREADS);
+	return true;
+}
+
 static void keep(struct making *k)
 {
 	struct rule_engine *w = k->w;
 	auto_out struct out json;
 	bool core;
-	int r, hook;
 
 	k->doc.has_fault = true;
 	fill_fault(k, &k->doc.fault);
 	k->doc.fault.count = k->meta.count;
 	core = k->seen && w->rule.keep > IPC_KEEP_JSON && take_core(k);
 	out_init(&json, STORE_JSON_MAX);
-	r = encode(k, &json);
-	hook = r == 0 ? hook_text(k, &json) : -1;
-	if (r == 0 && w->rule.keep == IPC_KEEP_NOTHING) {
-		w->counts.recorded++;
-		run_hook(w, make_hook(&k->meta, hook), "");
-		return;
+	if (!wait_for_threads(k, core))
+		deliver(w, &k->meta, &json, encode(k, &json), core);
+}
+
+/* ------------------------------------------------------------------ threads ------------------ */
+
+static int read_snapshot(struct rpc_arena *a, const struct out *text, struct rpc_gpu_snapshot_result *ret)
+{
+	struct json_object *obj = NULL;
+	struct rpc_decoder d;
+	int r = rpc_json_parse(text->data, text->size, &obj, NULL);
+
+	rpc_decoder_init_lenient(&d, "record", a, NULL);
+	if (r == 0)
+		r = rpc_gpu_snapshot_result_decode(&d, obj, ret);
+	rpc_json_put(obj);
+	return r;
+}
+
+static int read_threads(struct rpc_arena *a, const char *text, size_t size, struct rpc_host_stacks_result *ret)
+{
+	struct json_object *obj = NULL;
+	struct rpc_decoder d;
+	int r = rpc_json_parse(text, size, &obj, NULL);
+
+	rpc_decoder_init_lenient(&d, "threads", a, NULL);
+	if (r == 0)
+		r = rpc_host_stacks_result_decode(&d, obj, ret);
+	rpc_json_put(obj);
+	return r;
+}
+
+static void add_threads(struct making *k, const char *text, size_t size, const char *why)
+{
+	const struct rpc_host_stacks_result *h = &k->doc.host;
+
+	if (text && read_threads(k->a, text, size, &k->doc.host) < 0)
+		why = "what was read of threads makes no sense, or does not fit into memory";
+	k->doc.has_host = !why;
+	if (why)
+		say_missing(k, rpc_arena_printf(k->a, "host: %s", why));
+	for (size_t i = 0; !why && i < h->n_missing; i++)
+		say_missing(k, rpc_arena_printf(k->a, "host: %s", h->missing[i]));
+}
+
+/* A record that is too long with its threads is made without them. */
+static int encode_with_threads(struct making *k, struct out *ret)
+{
+	int r = encode(k, ret);
+
+	if (r == 0 || !k->doc.has_host)
+		return r;
+	out_reset(ret);
+	k->doc.has_host = false;
+	say_missing(k, "host: the record would be too long");
+	return encode(k, ret);
+}
+
+static void threads_done(struct rule_engine *w, const char *text, size_t size, const char *why)
+{
+	struct rule_waiting *waiting = &w->waiting;
+	auto_rpc_arena struct rpc_arena arena;
+	auto_out struct out json;
+	struct making k = { .w = w, .a = &arena, .meta = waiting->meta };
+	int r;
+
+	rpc_arena_init(&arena, TARGET_ARENA_MAX);
+	out_init(&json, STORE_JSON_MAX);
+	r = read_snapshot(&arena, &waiting->json, &k.doc);
+	if (r == 0) {
+		add_threads(&k, text, size, why);
+		r = encode_with_threads(&k, &json);
 	}
-	if (r == 0 && core)
-		r = rule_core_send(&w->core, &k->meta, &json, make_hook(&k->meta, hook));
-	else if (r == 0)
-		send_record(w, &k->meta, &json, hook);
-	else if (core)
-		rule_core_stop(&w->core);
-	if (r < 0)
-		lose(w, store_error_text(r));
+	out_deinit(&waiting->json);
+	deliver(w, &k.meta, &json, r, waiting->core);
+	rule_hold_end(&w->hold, RULE_HOLD_THREADS);
+	tell_counts(w);
 }
 
 static int tell_document(struct making *k, bool waves, struct agent_err *err)
@@ -527,7 +638,7 @@ bool rule_engine_exception(struct rule_engine *w, const struct target_event *e,
 		make_record(&k, v);
 		tell_counts(w);
 	}
-	return rule_core_keeps_back(&w->core, e);
+	return rule_hold_keep(&w->hold, e);
 }
 
 /* ------------------------------------------------------------------ life --------------------- */
@@ -564,12 +675,15 @@ static void tell_untold(struct rule_engine *w)
 void rule_engine_init(struct rule_engine *w, const struct rule_host *host)
 {
 	w->host = *host;
-	rule_core_init(&w->core, &w->host, &w->rule, stored, w);
+	w->hold = (struct rule_hold){ .host = &w->host };
+	rule_core_init(&w->core, &w->host, &w->rule, &w->hold, stored, w);
+	rule_threads_init(&w->threads, &w->host, threads_done, w);
 }
 
 int rule_engine_set(struct rule_engine *w, const struct ipc_rule *rule, struct agent_err *err)
 {
 	if (strcmp(w->rule.name, rule->name) != 0) {
+		rule_threads_give_up(&w->threads, "the rule let the process go before threads were read");
 		rule_core_let_go(&w->core);
 		tell_untold(w);
 		w->state = (struct rate_limit){ 0 };
@@ -581,6 +695,13 @@ int rule_engine_set(struct rule_engine *w, const struct ipc_rule *rule, struct a
 		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
 				     "devices of this vendor report no exceptions");
 	return w->host.ops->subscribe(w->host.session, rule->exceptions, err);
+}
+
+void rule_engine_stop(struct rule_engine *w)
+{
+	rule_threads_give_up(&w->threads, "the watch ended before threads were read");
+	rule_core_stop(&w->core);
+	rule_hold_let_go(&w->hold);
 }
 
 /*
@@ -614,4 +735,7 @@ void rule_engine_deinit(struct rule_engine *w)
 {
 	drop_store(w);
 	rule_core_deinit(&w->core);
+	if (rule_threads_are_asked(&w->threads))
+		out_deinit(&w->waiting.json);
+	rule_threads_deinit(&w->threads);
 }

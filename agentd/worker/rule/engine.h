@@ -14,12 +14,22 @@
 #include "agentd/ipc/frontend_worker.h"
 #include "agentd/worker/rule/core.h"
 #include "agentd/worker/rule/rate_limit.h"
+#include "agentd/worker/rule/threads.h"
 #include "agentd/worker/snapshot/exception_capture.h"
+#include "base/out.h"
+#include "store/store.h"
 
 struct event;
 
 /** Records that wait for the store's answer; more are lost. */
 #define RULE_ENGINE_PENDING_MAX 32
+
+/** A record whose threads are read just now. */
+struct rule_waiting {
+	struct store_meta meta;
+	struct out json; /**< Its document as far as that is known. */
+	bool core;
+};
 
 /** Of one session; starts as RULE_ENGINE_NULL, then rule_engine_init(). */
 struct rule_engine {
@@ -36,9 +46,12 @@ struct rule_engine {
 	struct rule_hook hooks[RULE_ENGINE_PENDING_MAX];
 	size_t n_pending;
 	struct rule_core core;
+	struct rule_threads threads;
+	struct rule_waiting waiting; /**< While threads are asked. */
+	struct rule_hold hold;
 };
 
-#define RULE_ENGINE_NULL { .store_fd = -1, .core = RULE_CORE_NULL }
+#define RULE_ENGINE_NULL { .store_fd = -1, .core = RULE_CORE_NULL, .threads = RULE_THREADS_NULL }
 
 /** What an exception means to a rule, as far as can be told before a look at the waves. */
 struct rule_verdict {
@@ -76,6 +89,8 @@ int rule_engine_head(struct rule_engine *w, const struct target_event *e,
  */
 bool rule_engine_exception(struct rule_engine *w, const struct target_event *e,
 			   const struct rule_verdict *v, struct exception_capture *seen);
+/** The target is to be free: whatever it gives to records is waited for no longer, and it gets its exceptions. */
+void rule_engine_stop(struct rule_engine *w);
 /**
  * The session is over and everything is undone: record how many exceptions are in no record, and
  * wait for the store's answers.

@@ -737,7 +737,7 @@ static bool undo_all(struct session *s)
 	struct agent_err err = { 0 };
 	int r;
 
-	rule_core_stop(&s->rule.core);
+	rule_engine_stop(&s->rule);
 	arm(s, DEADLINE_UNDO_MS);
 	r = undo_run(&t->undo, 0, &err);
 	if (r >= 0 || s->reason == RPC_END_REASON_EXITED || s->reason == RPC_END_REASON_EXEC)

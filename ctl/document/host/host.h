@@ -15,12 +15,6 @@
 
 #include "rpc_gen.h"
 
-/**
- * Ask also which of these queues the threads wait for: only what describes the ring of packets is of use.
- * @param ret  Has no queues yet.
- * @return 0, -ENOMEM, -EFBIG.
- */
-int host_ask(struct rpc_arena *a, const struct rpc_queue *queues, size_t n, struct rpc_host_stacks_params *ret);
 /** Put threads into a snapshot; what they lack it lacks then.  @return 0, -ENOMEM, -EFBIG (arena). */
 int host_add(struct rpc_arena *a, struct rpc_gpu_snapshot_result *s, const struct rpc_host_stacks_result *host);
 /** Note that something is missing of a snapshot: `what: why`.  @return 0, -ENOMEM, -EFBIG (arena). */

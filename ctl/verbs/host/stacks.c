@@ -9,6 +9,7 @@
 #include "ctl/ctl.h"
 #include "ctl/document/host/host.h"
 #include "ctl/host_show.h"
+#include "protocol/rpc_queue_place.h"
 
 #define AGAIN_MAX_MS 600000u
 /* Processes of a tree that are shown. */
@@ -42,7 +43,7 @@ static int take_queues(struct ctl *c, struct rpc_host_stacks_params *p)
 
 	if (e < 0)
 		return e;
-	e = host_ask(&c->arena, r.queues, r.n_queues, p);
+	e = rpc_queue_places(&c->arena, r.queues, r.n_queues, p);
 	return e < 0 ? ctl_fail(c, -e, "queues") : 0;
 }
 

@@ -19,7 +19,8 @@ static void fill(struct monitor *s, struct worker producers[PRODUCERS], uint32_t
 	s->stop_at = 1;
 	s->judge.sock = s->manager.fd = -1;
 	for (size_t i = 0; i < PRODUCERS; i++) {
-		producers[i] = (struct worker){ .next = s->workers.first, .producer = of, .guard_fd = -1 };
+		producers[i] = (struct worker){ .next = s->workers.first, .kind = IPC_KIND_STORE, .producer = of,
+						.guard_fd = -1 };
 		s->workers.first = &producers[i];
 	}
 }
@@ -27,6 +28,7 @@ static void fill(struct monitor *s, struct worker producers[PRODUCERS], uint32_t
 static size_t size_of(uint32_t type)
 {
 	return type == IPC_STORE ? sizeof(struct ipc_store) :
+	       type == IPC_THREADS ? sizeof(struct ipc_threads) :
 	       type == IPC_FOUND ? sizeof(struct ipc_found) :
 	       type == IPC_HOOK	 ? sizeof(struct ipc_hook) :
 	       type == IPC_USED	 ? sizeof(struct ipc_used) :
@@ -59,6 +61,8 @@ static void each_kind_asks_for_its_own(void)
 		{ IPC_DISARM, false, ALL },
 		{ IPC_STORE, true, OF(SESSION) },
 		{ IPC_STORE, false, 0 },
+		{ IPC_THREADS, true, OF(SESSION) },
+		{ IPC_THREADS, false, 0 },
 		{ IPC_HOOK, true, OF(SESSION) },
 		{ IPC_HOOK, false, 0 },
 		{ IPC_FOUND, false, OF(LOOK) },

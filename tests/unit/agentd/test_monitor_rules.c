@@ -32,7 +32,7 @@ static void all_keys_are_stored(void)
 	TEST_EQ(parse(&rules, "[rule nightly]\nuser = root, 1000\nexe = /opt/*/python*\nunit = train-*.service\n"
 			      "cgroup = */kubepods*\ncontainer = lxc.payload.*\ndevice = amd, 4098\n"
 			      "exceptions = wave_trap wave_abort\nkeep = full\nrate_limit = 3/2h\n"
-			      "deduplicate = code/1d\nhold = 2m\nhook = /usr/bin/true\n", error), 0);
+			      "deduplicate = code/1d\nhold = 2m\nhost = native\nhook = /usr/bin/true\n", error), 0);
 	TEST_STR(error, "");
 	r = rules_find(&rules, "nightly");
 	CU_ASSERT_PTR_NOT_NULL_FATAL(r);
@@ -53,6 +53,7 @@ static void all_keys_are_stored(void)
 	TEST_EQ(r->key_parts, IPC_KEY_CODE);
 	TEST_EQ(r->key_ms, 86400 * 1000);
 	TEST_EQ(r->hold_ms, 120000);
+	TEST_EQ(r->frames, IPC_FRAMES_NATIVE);
 	TEST_STR(r->hook.path, "/usr/bin/true");
 }
 
@@ -70,6 +71,7 @@ static void defaults_are_bounded(void)
 	TEST_EQ(rules.list[0].rate_ms, 60000);
 	TEST_EQ(rules.list[0].key_parts, 7);
 	TEST_EQ(rules.list[0].hold_ms, 10000);
+	TEST_EQ(rules.list[0].frames, IPC_FRAMES_OFF);
 	TEST_EQ(rules.list[1].keep, IPC_KEEP_JSON);
 	TEST_EQ(rules.list[1].rate_events, 0);
 	TEST_EQ(rules.list[1].key_parts, 0);
@@ -115,6 +117,7 @@ static void mistakes_are_named(void)
 		  "t.conf:2: [rule a] deduplicate: the time behind the slash is not 1 ms to 7 d" },
 		{ "[rule a]\ndeduplicate = wave/1m\n", "t.conf:2: [rule a] deduplicate: not kernel, pc or code" },
 		{ "[rule a]\ndevice = nvidia\n\nhold = 6m\n", "t.conf:4: [rule a] hold: not a time up to 5m" },
+		{ "[rule a]\nhost = yes\n", "t.conf:2: [rule a] host: not python, native or off" },
 		{ "[rule a]\nhold = long\n", "t.conf:2: [rule a] hold: not a time up to 5m" },
 		{ "[rule]\nexe = *\n", "t.conf:1: [rule]: a rule needs a name of letters, digits, `-`, `_` and `.`" },
 		{ "[rule a b]\nexe = *\n",

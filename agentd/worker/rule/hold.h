@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_RULE_HOLD_H
+#define WORKER_RULE_HOLD_H
+
+/**
+ * @file hold.h
+ * Exceptions that the application gets later, because with its fault it may be gone, and a record needs more of it.
+ */
+
+#include <stdint.h>
+
+#include "agentd/worker/rule/host.h"
+
+/** Exceptions that are kept back at a time; one more ends the wait of all. */
+#define RULE_HOLD_MAX 64
+
+/** What they wait for, as bits. */
+enum rule_hold_reason { RULE_HOLD_CORE = 1, RULE_HOLD_THREADS = 2 };
+
+/** Starts zeroed, but for host. */
+struct rule_hold {
+	const struct rule_host *host;
+	uint32_t reasons; /**< While there are any, the application gets no exceptions. */
+	struct target_event events[RULE_HOLD_MAX];
+	size_t n;
+};
+
+/** From now on exceptions are kept back. */
+void rule_hold_begin(struct rule_hold *h, enum rule_hold_reason reason);
+/** Without another reason the application gets all of them. */
+void rule_hold_end(struct rule_hold *h, enum rule_hold_reason reason);
+/** The application gets all of them, whatever they wait for. */
+void rule_hold_let_go(struct rule_hold *h);
+/** Keep an exception back if there is a reason.  @return whether it is kept back. */
+bool rule_hold_keep(struct rule_hold *h, const struct target_event *e);
+
+#endif /* WORKER_RULE_HOLD_H */
