@@ -16,6 +16,7 @@
  *	scopes.c      scopes of a frame
  *	exceptions.c  what the agent told of an exception
  *	holder.c      another client that keeps queues suspended
+ *	host.c        threads on the processors
  *	registers.c   the wave of a thread and its registers, fetched once
  *	variables.c   what scopes hold
  *	values/       variables of a lane; see dap/values/values.h
@@ -99,6 +100,8 @@ struct dap_snapshot {
 	size_t n_threads; /**< Threads that are shown. */
 	size_t n_all;	  /**< Threads with those that are not shown. */
 	uint32_t *thread_of; /**< For each group of the document, its position among all threads. */
+	struct rpc_host_stacks_result host; /**< Without groups if nobody wants them. */
+	uint32_t host_first, host_frames;   /**< The numbers of their frames: the first, and how many. */
 };
 
 /** What a variablesReference or a frameId stands for. */
@@ -224,6 +227,7 @@ struct dap {
 	uint32_t pid, max_stop_ms, max_threads;
 	char core_file[DAP_PATH_MAX]; /**< The core file; "" for a process. */
 	struct dap_sources sources;
+	bool host_threads; /**< Threads on the processors are shown, too. */
 	bool by_kernel;	   /**< One thread for all groups of a kernel, instead of one for each. */
 	uint64_t progress; /**< Number of the progress shown last. */
 	bool progressing;  /**< It is shown still. */
@@ -450,6 +454,19 @@ int dap_holder_ask(struct dap *d, struct agent_err *err);
 bool dap_holder_asks(const struct dap *d);
 /** Ask for it when it is time, and tell the editor what has changed. */
 void dap_holder_watch(struct dap *d);
+
+/* host.c */
+
+/** Look at the threads on the processors, if the editor wants them, for a fresh snapshot; says what is missing. */
+void dap_host_look(struct dap *d, struct dap_snapshot *s);
+/** Append them to the list of threads. */
+void dap_host_threads(struct dap *d, struct out *o);
+/** Whether the `threadId` of @p args is one of these. */
+bool dap_host_is_thread(const struct dap *d, struct dap_json args);
+/** Whether a number is that of a frame of theirs, in what was handed out and is true still. */
+bool dap_host_is_frame(const struct dap *d, struct dap_json v);
+/** Answer stackTrace for one of them.  @param levels  0: all. */
+int dap_host_stack(struct dap *d, const struct dap_request *q, uint64_t start, uint64_t levels, struct dap_answer *ret);
 
 /* threads.c */
 

@@ -258,6 +258,9 @@ int dap_evaluate(struct dap *d, const struct dap_request *q, struct dap_answer *
 		return r;
 	if (repl && split(text, &w))
 		run = dap_find_word(w.w[0]);
+	/* The words of the console are of no frame; a value of the focus would pass for one of this frame. */
+	if (!run && dap_host_is_frame(d, dap_json_get(q->args, "frameId")))
+		return dap_invalid(&ret->err, "this thread runs on a processor: it has no waves");
 	if (!run)
 		return evaluate(d, &of, repl, text, ret);
 	r = run(d, &w, &said, &ret->err);

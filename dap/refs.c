@@ -195,6 +195,8 @@ int dap_ref_parse(struct dap *d, struct dap_json v, struct dap_ref *ret, struct 
 	if (find_ref(&d->refs, d->snap, (uint32_t)n, ret) ||
 	    find_ref(&d->refs_before, d->before, (uint32_t)n, ret))
 		return 0;
+	if (dap_host_is_frame(d, v))
+		return dap_invalid(err, "this thread runs on a processor: it has no waves");
 	return dap_invalid(err, "reference %" PRId64 " is out of date", n);
 }
 

@@ -153,6 +153,8 @@ static int attach_args(struct dap *d, struct dap_json args, struct agent_err *er
 	if (r == 0)
 		r = bool_arg(args, "stopOnAttach", &d->stop_on_attach, err);
 	if (r == 0)
+		r = bool_arg(args, "hostThreads", &d->host_threads, err);
+	if (r == 0)
 		r = dap_sources_arg(d, args, err);
 	if (r == 0)
 		r = group_by(d, dap_json_get(args, "groupBy"), err);

@@ -156,6 +156,11 @@ int dap_scopes(struct dap *d, const struct dap_request *q, struct dap_answer *re
 	struct agent_err why = { 0 };
 	struct dap_ref frame;
 
+	/* No locals and no arguments of programs are read. */
+	if (dap_host_is_frame(d, dap_json_get(q->args, "frameId"))) {
+		out_json_fmt(&ret->body, "{'scopes':[]}");
+		return 0;
+	}
 	if (dap_frame_arg(d, q->args, &frame, &ret->err) < 0)
 		return -EINVAL;
 	/* Without variables there are registers still; the scope of the wave says why. */

@@ -288,6 +288,8 @@ static int replace_snapshot(struct dap *d, const struct rpc_wave_select *select,
 
 	if (r < 0)
 		return r;
+	/* The queues run again by now, unless they are stopped for longer. */
+	dap_host_look(d, s);
 	dap_snapshot_free(keep ? d->before : d->snap);
 	if (keep)
 		d->before = d->snap;

@@ -126,6 +126,10 @@ struct dap_thread *dap_thread_arg(struct dap *d, struct dap_json args, struct ag
 	struct dap_json v = dap_json_get(args, "threadId");
 	int64_t id = (int64_t)d->focus + 1;
 
+	if (dap_host_is_thread(d, args)) {
+		dap_invalid(err, "this thread runs on a processor: it has no waves");
+		return NULL;
+	}
 	if (dap_json_has(v) && !dap_json_i64(v, &id))
 		id = 0;
 	if (id >= 1 && (uint64_t)id <= d->snap->n_threads)
@@ -215,6 +219,7 @@ int dap_threads(struct dap *d, const struct dap_request *q, struct dap_answer *r
 	if (s->n_all > s->n_threads)
 		out_json_fmt(&ret->body, ",{'id':%zu,'name':'%zu more groups'}", s->n_threads + 1,
 			     s->n_all - s->n_threads);
+	dap_host_threads(d, &ret->body);
 	out_str(&ret->body, "]}");
 	return 0;
 }
@@ -392,6 +397,8 @@ int dap_stack_trace(struct dap *d, const struct dap_request *q, struct dap_answe
 	uint64_t levels = number_or(q->args, "levels", 0);
 	size_t n;
 
+	if (dap_host_is_thread(d, q->args))
+		return dap_host_stack(d, q, start, levels, ret);
 	if (!d->snap->n_all) {
 		out_json_fmt(&ret->body, "{'stackFrames':[],'totalFrames':0}");
 		return 0;

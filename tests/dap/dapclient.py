@@ -218,7 +218,7 @@ class SocketSession(Session):
 class Between:
     """Passes on what an adapter and the agent say to each other, but for methods in .refused, which fail with .error.
 
-    .look(request) is called before a request is passed on; .sizes are the bytes of each message of the agent.
+    .look(request) is called before a request is passed on, and may change it; .sizes are the bytes of each message of the agent.
     """
 
     def __init__(self, s):
@@ -276,5 +276,5 @@ class Between:
                         error = {"message": f"{request['method']} refused", **self.error}
                         self._say(json.dumps({"jsonrpc": "2.0", "id": request["id"], "error": error}).encode() + b"\n")
                     else:
-                        self.agent.sendall(line)
+                        self.agent.sendall(json.dumps(request).encode() + b"\n")
             self._shut(self.agent)

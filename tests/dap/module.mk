@@ -4,6 +4,7 @@ system_tests += tests/dap/test_dap_control.py
 system_tests += tests/dap/test_dap_exceptions.py
 system_tests += tests/dap/test_dap_socket.py
 system_tests += tests/dap/test_dap_core.py
+system_tests += tests/dap/test_dap_host.py
 system_tests += tests/dap/test_dap_cuda.py
 system_tests += tests/dap/test_dap_waves.py
 system_tests += tests/dap/test_dap_variables.py
