@@ -242,7 +242,8 @@ static void print_interface(struct ctl *c, const struct rpc_gpu_snapshot_result 
 	const struct rpc_runtime *r = &s->runtime;
 	auto_out struct out o = { 0 };
 
-	text_put(&o, "", show_name(&c->arena, &rpc_vendor_enum, s->process.vendor), "");
+	if (s->process.vendor != RPC_VENDOR_NONE)
+		text_put(&o, "", show_name(&c->arena, &rpc_vendor_enum, s->process.vendor), "");
 	text_put(&o, "  interface ", s->interface_version, "");
 	text_put(&o, "  runtime ", show_name(&c->arena, &rpc_runtime_state_enum, r->state), "");
 	if (r->r_debug) {

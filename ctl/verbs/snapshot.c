@@ -92,8 +92,7 @@ static int take_threads(struct ctl *c, uint32_t pid, struct rpc_gpu_snapshot_res
 		.schema = DOCUMENT_SNAPSHOT,
 		.source = { .kind = "live", .host = rpc_arena_strdup(&c->arena, name), .agent = GPU_AGENT_VERSION },
 		.time_us = stacks.time_us,
-		/* The schema has no vendor for a process without a GPU; `debuggable` is false, and gpu_ids is empty. */
-		.process = { .pid = pid, .uid = stacks.uid, .comm = stacks.comm, .vendor = RPC_VENDOR_AMD,
+		.process = { .pid = pid, .uid = stacks.uid, .comm = stacks.comm, .vendor = RPC_VENDOR_NONE,
 			     .reason = without_gpu },
 		.interface_version = "",
 		.complete = true,

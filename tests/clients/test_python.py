@@ -226,6 +226,24 @@ def test_processes_of_the_caller_only():
         as_user(65534, stranger)
 
 
+def test_threads_stand_beside_waves():
+    """The same document as of gpu-agentctl snapshot --host, with the packets that threads wait for."""
+    with Scene(app="runtime on; queues 2; wait 1; spin") as s, gpu_agent.Client(s.socket) as agent:
+        session = agent.session_attach(pid=s.app.pid)["session"]
+        snapshot = agent.gpu_snapshot(session=session)
+        agent.session_detach(session=session)
+        places = gpu_agent.queue_places(snapshot["queues"])
+        assert [p["queue_id"] for p in places] == [q["queue_id"] for q in snapshot["queues"]], places
+        gpu_agent.add_threads(snapshot, agent.host_stacks(pid=s.app.pid, queues=places))
+        waits = [g["waits_for"]["queue_id"] for g in snapshot["host"]["groups"]
+                 if "queue_id" in g.get("waits_for", {})]
+        assert waits == [snapshot["queues"][1]["queue_id"]], waits
+        assert snapshot["complete"] == (not snapshot["missing"]) == snapshot["host"]["complete"], snapshot["missing"]
+        shown = json.loads(s.ctl("snapshot", s.app.pid, "--host", "-j").stdout)
+        assert set(shown) == set(snapshot), set(shown) ^ set(snapshot)
+    assert gpu_agent.queue_places([{"type": "sdma", "queue_id": 1, "gpu_id": 1}, {"type": "compute_aql", "queue_id": 2}]) == []
+
+
 def test_groups_can_be_sorted_by_kernel():
     """One without a known kernel is among them."""
     groups = [{"pc": "0x1", "kernel": {"name": "scale"}}, {"pc": "0x2"}, {"pc": "0x3", "kernel": {"address": "0x4"}},

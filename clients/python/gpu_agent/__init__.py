@@ -23,4 +23,5 @@ A core of a process goes into a file of the caller's:
 from .connection import *  # noqa: F401,F403
 from .core import *  # noqa: F401,F403
 from .groups import *  # noqa: F401,F403
+from .host import *  # noqa: F401,F403
 from .protocol import *  # noqa: F401,F403

@@ -18,7 +18,7 @@ export function count(n: number, noun: string): string {
 }
 
 export function vendorOf(p: Process): string {
-	return p.vendor === "amd" ? "AMD" : "NVIDIA";
+	return p.vendor === "amd" ? "AMD" : p.vendor === "nvidia" ? "NVIDIA" : "no GPU";
 }
 
 export function whyNot(p: Process): string | undefined {

@@ -11,6 +11,7 @@ from unittest import SkipTest
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
+from dapclient import Between
 from harness import BIN, Scene, need_root
 
 PYTHON = "/usr/bin/python3"
@@ -56,6 +57,7 @@ def test_process_without_a_gpu_has_its_threads():
         process.wait_line()
         doc = json.loads(shown(s, process.pid, "--host", "-j", status=8).stdout)
         assert not doc["complete"] and doc["missing"][0].startswith("gpu: "), doc["missing"]
+        assert doc["process"]["vendor"] == "none" and not doc["process"]["debuggable"], doc["process"]
         assert doc["host"]["groups"][0]["frames"][0]["function"] == "all_reduce", doc["host"]
         assert "-c" not in doc["host"]["comm"] and s.ctl("snapshot", process.pid).returncode == 5
 
@@ -113,3 +115,20 @@ def test_threads_that_cannot_be_read_in_time():
         begun = time.monotonic()
         late = json.loads(shown(s, silent.pid, "--host", "-j", status=8).stdout)
         assert time.monotonic() - begun > 2 and any("does not answer" in m for m in late["missing"]), late["missing"]
+
+
+def test_queues_run_while_threads_are_read():
+    """The question about threads is passed on when queues run again, and when the waves were told."""
+    with Scene(app="runtime on; queues 2; spin") as s, Between(s) as between:
+        asked = []
+
+        def look(request):
+            asked.append((request["method"], s.target_state()["suspended_queues"], len(between.sizes)))
+
+        between.look = look
+        done = s.ctl("--socket", between.path, "snapshot", s.app.pid, "--host", "-j")
+        assert json.loads(done.stdout)["host"]["threads"] > 0, done
+        methods = [method for method, _, _ in asked]
+        assert "gpu.snapshot" in methods[:methods.index("host.stacks")] and not any(n for _, n, _ in asked), asked
+        # Each of the calls before it has had its answer.
+        assert dict((method, answers) for method, _, answers in asked)["host.stacks"] == methods.index("host.stacks"), asked
