@@ -48,6 +48,9 @@ static const struct {
 	{ 0xffff0000, 0xbf9b0000, BEFORE11, WAITS_OP_END }, /* s_endpgm_saved */
 	{ 0xffff0000, 0xbfb00000, FROM11, WAITS_OP_END },
 	{ 0xffff0000, 0xbfb10000, FROM11, WAITS_OP_END },
+	{ 0xffffff00, 0xbe801d00, BIT(WAITS_GFX9), WAITS_OP_JUMP },
+	{ 0xffffff00, 0xbe802000, BIT(WAITS_GFX10), WAITS_OP_JUMP },
+	{ 0xffffff00, 0xbe804800, FROM11, WAITS_OP_JUMP },
 	{ 0xffff0000, 0xbf820000, BEFORE11, WAITS_OP_BRANCH },
 	{ 0xffff0000, 0xbf840000, BEFORE11, WAITS_OP_BRANCH_SCC0 },
 	{ 0xffff0000, 0xbf850000, BEFORE11, WAITS_OP_BRANCH_SCC1 },
@@ -115,6 +118,7 @@ const char *waits_op_name(enum waits_op op)
 		[WAITS_OP_HALT] = "s_sethalt",
 		[WAITS_OP_TRAP] = "s_trap",
 		[WAITS_OP_END] = "s_endpgm",
+		[WAITS_OP_JUMP] = "s_setpc_b64",
 		[WAITS_OP_BRANCH] = "s_branch",
 		[WAITS_OP_BRANCH_SCC0] = "s_cbranch_scc0",
 		[WAITS_OP_BRANCH_SCC1] = "s_cbranch_scc1",

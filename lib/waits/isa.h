@@ -39,6 +39,7 @@ enum waits_op {
 	WAITS_OP_HALT,
 	WAITS_OP_TRAP,
 	WAITS_OP_END,
+	WAITS_OP_JUMP, /**< s_setpc_b64: to where a register says. */
 	WAITS_OP_BRANCH,      /**< Always. */
 	WAITS_OP_BRANCH_SCC0, /**< If a condition holds; from here on in the order of the encoding. */
 	WAITS_OP_BRANCH_SCC1,

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Instructions by which waves wait: lib/waits names them as LLVM's assembler does, for every CPU that LLVM knows."""
+"""Instructions by which waves wait, and loops that poll: lib/waits has them as LLVM does, for every CPU that LLVM knows."""
 import os
+import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from unittest import SkipTest
 
 if __name__ == "__main__":
@@ -25,13 +27,46 @@ INSTRUCTIONS = {
     "s_barrier_wait -1": None, "s_barrier_wait 1": None, "s_sleep 1": None, "s_sleep_var s1": "s_sleep",
     "s_waitcnt vmcnt(0)": None, "s_waitcnt lgkmcnt(0)": None, "s_waitcnt_vscnt null, 0x0": "s_waitcnt",
     "s_wait_loadcnt 0x0": "s_waitcnt", "s_wait_storecnt 0x0": "s_waitcnt", "s_wait_dscnt 0x0": "s_waitcnt",
-    "s_wait_kmcnt 0x0": "s_waitcnt", "s_endpgm": None, "s_sethalt 1": None, "s_trap 1": None,
+    "s_wait_kmcnt 0x0": "s_waitcnt", "s_endpgm": None, "s_setpc_b64 s[2:3]": None, "s_sethalt 1": None, "s_trap 1": None,
     "s_branch -2": None, "s_cbranch_scc0 -2": None, "s_cbranch_scc1 -2": None, "s_cbranch_vccz -2": None,
     "s_cbranch_vccnz -2": None, "s_cbranch_execz -2": None, "s_cbranch_execnz -2": None,
     # None of these waits, and some have the word of one that does on another target.
     "s_nop 0": "-", "s_wait_idle": "-", "s_waitcnt_depctr 0xffff": "-", "s_sendmsg sendmsg(MSG_INTERRUPT)": "-",
     "s_wakeup": "-", "s_setprio 1": "-", "s_mov_b32 s0, s1": "-", "v_mov_b32 v0, v1": "-", "s_getpc_b64 s[0:1]": "-",
 }
+
+
+SOURCE = """
+typedef unsigned u32; typedef unsigned long u64;
+#define GLOBAL __attribute__((address_space(1)))
+#define KERNEL extern "C" __attribute__((amdgpu_kernel)) void
+#define LOAD(p, order, scope) __scoped_atomic_load_n(p, __ATOMIC_##order, __MEMORY_SCOPE_##scope)
+#define SLEEP __builtin_amdgcn_s_sleep
+#define LANE __builtin_amdgcn_workitem_id_x()
+KERNEL flag_eq(GLOBAL u32 *p, u32 want) { while (LOAD(p, RELAXED, SYSTEM) != want); }
+KERNEL flag_ge(GLOBAL u32 *p, u32 want) { while (LOAD(p, ACQUIRE, SYSTEM) < want) SLEEP(2); }
+KERNEL flag_u64(GLOBAL u64 *p, u64 want) { while (LOAD(p, ACQUIRE, SYSTEM) != want) SLEEP(2); }
+KERNEL flag_nz(GLOBAL u32 *p) { while (!LOAD(p, ACQUIRE, DEVICE)); }
+KERNEL flag_sge(GLOBAL int *p, int want) { while (LOAD(p + 3, RELAXED, SYSTEM) < want); }
+KERNEL flag_bit(GLOBAL u32 *p) { while (!(LOAD(p + 3, RELAXED, SYSTEM) & 4)) SLEEP(1); }
+KERNEL perlane(GLOBAL u32 *p, u32 want) { GLOBAL u32 *q = p + LANE * 4; while (LOAD(q, RELAXED, SYSTEM) != want); }
+KERNEL perlane_ge(GLOBAL u64 *p, u64 want) { GLOBAL u64 *q = p + LANE * 4; while (LOAD(q, ACQUIRE, SYSTEM) < want) SLEEP(1); }
+KERNEL lock(GLOBAL u32 *p)
+{
+    u32 e;
+    do { e = 0; } while (!__scoped_atomic_compare_exchange_n(p, &e, 1u, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED,
+                                                             __MEMORY_SCOPE_DEVICE));
+}
+KERNEL grid(GLOBAL u32 *p)
+{
+    if (LANE) return;
+    u32 old = __scoped_atomic_fetch_add(p, 1, __ATOMIC_ACQ_REL, __MEMORY_SCOPE_DEVICE);
+    while (((LOAD(p, RELAXED, DEVICE) ^ old) & 0xffff0000) == 0) SLEEP(1);
+}
+"""
+EXPECTED = {"flag_eq": "eq u32 at 0", "flag_ge": "gte u32 at 0 sleeps", "flag_u64": "eq u64 at 0 sleeps", "flag_nz": "ne u32 at 0",
+            "flag_sge": "gte i32 at 12", "flag_bit": "ne u32 at 12 sleeps", "perlane": "eq u32 at 0 each",
+            "perlane_ge": "gte u64 at 0 each sleeps", "lock": "eq u32 at 0 each lock", "grid": "gt u32 at 0 each sleeps"}
 
 
 def assembler():
@@ -55,7 +90,7 @@ def test_words_have_llvms_names(cpu):
     mc = assembler()
     known = subprocess.run([mc, "-triple=amdgcn-amd-amdhsa", "-mcpu=help"], input="", capture_output=True, text=True,
                            check=False)
-    if cpu not in known.stderr + known.stdout:
+    if not re.search(rf"^ *{cpu} +- ", known.stderr + known.stdout, re.M):
         raise SkipTest(f"{mc} does not know {cpu}: a newer LLVM does")
     words = {text: word_of(mc, cpu, text) for text in INSTRUCTIONS}
     words = {text: word for text, word in words.items() if word is not None}
@@ -64,3 +99,43 @@ def test_words_have_llvms_names(cpu):
     expected = [INSTRUCTIONS[text] or text.split()[0] for text in words]
     print(f"  {cpu}: {len(words)} instructions")
     assert len(words) > 15 and dict(zip(words, named)) == dict(zip(words, expected))
+
+
+def compiler():
+    """The newest clang that knows the scopes of atomics, with its llvm-objdump."""
+    for n in range(30, 17, -1):
+        if shutil.which(f"clang-{n}") and shutil.which(f"llvm-objdump-{n}"):
+            return f"clang-{n}", f"llvm-objdump-{n}"
+    raise SkipTest("no clang 18 or newer with llvm-objdump here: apt-get install clang-19 llvm-19")
+
+
+def loops(listing):
+    """Of each function the words of its first loop, from the target of the branch on."""
+    for text in re.split(r"\n(?=[0-9a-f]+ <)", listing)[1:]:
+        name = re.search(r"<(\w+)>", text)[1]
+        lines = [(m[1], m[2], int(m[3], 16), m[4].split())
+                 for m in re.finditer(r"^\t(\S+)(.*?)// ([0-9A-F]+): ([0-9A-F ]+)", text, re.M)]
+        for mnemonic, operands, address, _ in lines:
+            if not mnemonic.startswith(("s_cbranch", "s_branch")) or int(operands.split()[0]) < 0x8000:
+                continue
+            target = address + 4 + (int(operands.split()[0]) - 0x10000) * 4
+            yield name, [word for line in lines if target <= line[2] <= address for word in line[3]]
+            break
+
+
+@pytest.mark.parametrize("cpu", sorted(set(VERSIONS) - {"gfx940"}))
+def test_loops_of_clang_are_explained(cpu):
+    clang, objdump = compiler()
+    with tempfile.TemporaryDirectory() as directory:
+        source, compiled = pathlib.Path(directory, "loops.cpp"), pathlib.Path(directory, "loops.o")
+        source.write_text(SOURCE, encoding="ascii")
+        done = subprocess.run([clang, "-x", "c++", "-target", "amdgcn-amd-amdhsa", f"-mcpu={cpu}", "-O2", "-nogpulib",
+                               "-ffreestanding", "-c", source, "-o", compiled], capture_output=True, text=True, check=False)
+        if "unsupported" in done.stderr or "unknown target CPU" in done.stderr or "not a valid" in done.stderr:
+            raise SkipTest(f"{clang} does not know {cpu}")
+        assert done.returncode == 0, done.stderr
+        found = dict(loops(subprocess.run([objdump, "-d", compiled], capture_output=True, text=True, check=True).stdout))
+    lines = "".join(f"{VERSIONS[cpu]} {' '.join('0x' + word for word in words)}\n" for words in found.values())
+    told = subprocess.run([PROGRAM], input=lines, capture_output=True, text=True, check=True).stdout.splitlines()
+    print(f"  {cpu}: {len(found)} loops of {clang}")
+    assert dict(zip(found, told)) == EXPECTED

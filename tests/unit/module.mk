@@ -12,6 +12,7 @@ $(eval $(call unit_test,hoststack,hoststack base))
 $(eval $(call unit_test,hoststack_native,hoststack base))
 $(eval $(call unit_test,waits,waits symbols base))
 $(eval $(call unit_test,waits_graph,waits base))
+$(eval $(call unit_test,waits_poll,waits base))
 $(eval $(call unit_test,agentd_ipc,agentd base))
 $(eval $(call unit_test,agentd_child,agentd base))
 # The kernel's answers about a peer, as other kernels give them.

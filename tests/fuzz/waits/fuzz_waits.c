@@ -5,6 +5,7 @@
 #include "fuzzlib.h"
 #include "waits/barrier.h"
 #include "waits/packet.h"
+#include "waits/poll.h"
 
 static void check(bool good)
 {
@@ -30,6 +31,32 @@ static void look_at_packet(const uint8_t *data, size_t size)
 		check(!(open >> i & 1) || (p.dependencies[i] && s[i].known));
 }
 
+static bool any_register(void *ctx, bool is_vector, unsigned int reg, unsigned int lane, uint32_t *ret)
+{
+	(void)ctx;
+	check(reg < (is_vector ? 257 : 129));
+	*ret = reg * 0x01010101u + lane;
+	return reg < (is_vector ? 256 : 128);
+}
+
+/* Code at which a wave is, all offsets within it. */
+static void look_at_code(const uint8_t *data, size_t size)
+{
+	for (int f = 0; f <= WAITS_FAMILY_COUNT; f++)
+		for (size_t at = 0; at < size && at < 64; at++) {
+			struct waits_poll p;
+			struct waits_word w;
+
+			if (waits_poll_find((enum waits_family)f, data, size, at, &p) < 0)
+				continue;
+			check(p.begin <= at && at < p.end && p.end <= size && p.load >= p.begin && p.load < p.end);
+			check(p.end - p.begin <= 2 * WAITS_POLL_REACH && (p.bytes == 4 || p.bytes == 8));
+			check(p.op < WAITS_COMPARE_COUNT && p.with.kind != WAITS_OPERAND_NONE);
+			if (waits_poll_word(&p, any_register, NULL, 5, &w) == 0)
+				check(w.op < WAITS_COMPARE_COUNT && w.bytes == p.bytes);
+		}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct waits_block block = { 0 };
@@ -38,6 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct waits_saved s = { 0 };
 
 	look_at_packet(data, size);
+	look_at_code(data, size);
 	for (int f = 0; f <= WAITS_FAMILY_COUNT; f++) {
 		struct waits_instruction i;
 
