@@ -51,6 +51,9 @@ struct app_packet {
 	uint32_t condition;
 };
 
+/** Where in a signal its value is (amd_signal_t of AMD's amd_hsa_signal.h). */
+#define APP_SIGNAL_VALUE 8u
+
 /** A signal of the program. */
 struct app_signal;
 

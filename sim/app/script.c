@@ -157,13 +157,39 @@ static bool is_pc_place(const struct words *w, int i)
 	return i == 4 || (i > 4 && !strcmp(w->w[i - 3], "and"));
 }
 
+/* Copy REGISTER=@SIGNAL[+OFFSET] as the two registers that hold the address of the signal's value. */
+static int address_of(const struct app *a, const char *text, const char *at, char *ret, size_t size)
+{
+	char name[64];
+	const char *plus = strchrnul(at, '+'), *number = text + 1;
+	uint64_t address, offset = 0, reg;
+	char digits[16];
+	int r;
+
+	snprintf(name, sizeof(name), "%.*s", (int)(plus - at), at);
+	snprintf(digits, sizeof(digits), "%.*s", (int)(strcspn(number, ".=")), number);
+	r = str_to_u64(digits, 0, 254, &reg);
+	if (!r && *plus)
+		r = str_to_u64_any(plus + 1, &offset);
+	if (!r)
+		r = device_signal_find(a, name, &address);
+	if (r)
+		return r;
+	address += APP_SIGNAL_VALUE + offset;
+	snprintf(ret, size, "%c%llu=0x%x %c%llu=0x%x", text[0], (unsigned long long)reg, (uint32_t)address, text[0],
+		 (unsigned long long)reg + 1, (uint32_t)(address >> 32));
+	return 0;
+}
+
 /* Copy a word of `waves`; a symbol in the place of the pc becomes an address. */
 static int place_of(const struct app *a, const struct words *w, int i, char *ret, size_t size)
 {
-	const char *text = w->w[i];
+	const char *text = w->w[i], *at = strstr(text, "=@");
 	uint64_t address;
 	int r;
 
+	if (at)
+		return address_of(a, text, at + 2, ret, size);
 	if (!is_pc_place(w, i) || strchr(text, '=') || !strcmp(text, "and") || (text[0] >= '0' && text[0] <= '9')) {
 		snprintf(ret, size, "%s", text);
 		return 0;
@@ -429,7 +455,7 @@ static const struct {
 	{ "swap", cmd_swap, "QUEUE QUEUE: exchange the signals that packets of the two queues complete" },
 	{ "fault", cmd_fault, "[QUEUE [CODES]]: wave exception (default queue 0, code 5)" },
 	{ "memfault", cmd_memfault, "[GPU [ADDRESS]]: memory violation" },
-	{ "waves", cmd_waves, "QUEUE KIND N [PC|SYMBOL[+OFFSET]] [KEY=VALUE...] [and KIND N ...]: what is in the queue when suspended" },
+	{ "waves", cmd_waves, "QUEUE KIND N [PC|SYMBOL[+OFFSET]] [KEY=VALUE...] [and KIND N ...]: what is in the queue when suspended; REGISTER=@SIGNAL[+OFFSET] sets two registers to the address of the signal's value" },
 	{ "signals", cmd_signals, "N [US]: real-time signals against itself" },
 	{ "load", cmd_load, "PATH [memory] [offset=N] [size=N]: load a code object" },
 	{ "gpus", cmd_gpus, "NAME...: fail if there are other GPUs than these" },

@@ -148,8 +148,9 @@ static uint64_t state_of(const struct look *l, const struct wave *w)
  * Is the wave in a loop, or asleep?  Then it may poll, as idle waves of a persistent kernel do, and being the same
  * in two samples says nothing.  Words are looked at without knowing where instructions begin: some that are none may be
  * taken for a branch back, so that this answers yes too often, and never too seldom.
+ * @return false with c->not_judged: there may be a loop that cannot be seen.
  */
-static bool looks_like_a_loop(struct look *l, const struct wave *w)
+static bool looks_like_a_loop(struct look *l, const struct wave *w, struct look_code *c)
 {
 	enum waits_family f = look_family(l, w);
 	struct waits_instruction i;
@@ -172,9 +173,17 @@ static bool looks_like_a_loop(struct look *l, const struct wave *w)
 			return true;
 		if (pc <= w->pc && i.op == WAITS_OP_SLEEP)
 			return true;
-		if (pc >= w->pc && waits_op_branches(i.op) && waits_branch_target(&i, pc) <= w->pc)
+		if (pc >= w->pc && waits_op_branches(i.op) && waits_branch_target(&i, pc) <= w->pc) {
+			c->not_judged = NULL;
 			return true;
+		}
+		if (pc >= w->pc && i.op == WAITS_OP_JUMP)
+			c->not_judged = "runs, in code with a jump to where a register says, which is not analysed";
 	}
+	/* The kernel's own symbol is that of its descriptor. */
+	if (code_function(&l->code, w->pc, &kernel) < 0 || !kernel.size ||
+	    kernel.address + kernel.size > w->pc + LOOP_BYTES)
+		c->not_judged = "runs, in more than 32 KiB of code, which is not analysed";
 	return false;
 }
 
@@ -184,7 +193,7 @@ static bool may_poll(struct look *l, const struct wave *w)
 	struct look_code *c = &l->sites[w->site];
 
 	if (!c->is_judged)
-		c->may_poll = looks_like_a_loop(l, w);
+		c->may_poll = looks_like_a_loop(l, w, c) || c->not_judged;
 	c->is_judged = true;
 	return c->may_poll;
 }
@@ -210,6 +219,13 @@ static const char *reason_of(struct look *l, const struct wave *w)
 	return "has stopped";
 }
 
+static const char *loop_text(const struct look *l, const struct wave *w)
+{
+	const struct look_code *c = &l->sites[w->site];
+
+	return c->polls ? "polls a word of memory" : c->not_judged ? c->not_judged : "runs in a loop or sleeps";
+}
+
 static const char *state_text(struct look *l, const struct wave *w, enum waits_end end)
 {
 	switch (end) {
@@ -218,7 +234,7 @@ static const char *state_text(struct look *l, const struct wave *w, enum waits_e
 	case WAITS_END_STILL:
 		return "is the same in both samples";
 	default:
-		return may_poll(l, w) ? "runs in a loop or sleeps" :
+		return may_poll(l, w) ? loop_text(l, w) :
 		       l->before ? "has moved, or may have, between both samples" : "runs";
 	}
 }
@@ -231,7 +247,7 @@ static const char *workgroup_text(struct look *l, const struct wave *w)
 				w->workgroup[2], look_kernel(l, w));
 }
 
-static const char *wave_text(struct look *l, const struct wave *w)
+const char *look_wave_text(struct look *l, const struct wave *w)
 {
 	if (!w->has_wave_in_group)
 		return rpc_arena_printf(l->arena, "a wave of %s", workgroup_text(l, w));
@@ -248,7 +264,7 @@ uint32_t look_add_wave(struct look *l, const struct wave *w, const struct rpc_wa
 			return (uint32_t)i;
 	end = end_of(l, w);
 	node = look_add_node(l, RPC_WAIT_NODE_KIND_WAVE, end,
-			     rpc_arena_printf(l->arena, "%s, at %s, %s", wave_text(l, w), look_place(l, at),
+			     rpc_arena_printf(l->arena, "%s, at %s, %s", look_wave_text(l, w), look_place(l, at),
 					      state_text(l, w, end)));
 	if (node != LOOK_NONE)
 		l->nodes[node].wave = w;

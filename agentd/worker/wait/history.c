@@ -88,6 +88,20 @@ int past_add(struct past *p, uint64_t name, uint64_t state)
 	return 0;
 }
 
+static int compare_names(const void *x, const void *y)
+{
+	const struct fact *a = x, *b = y;
+
+	return a->name < b->name ? -1 : a->name > b->name;
+}
+
+bool past_knows(const struct past *p, uint64_t name)
+{
+	const struct fact key = { name, 0 };
+
+	return p->n && bsearch(&key, p->facts, p->n, sizeof(*p->facts), compare_names);
+}
+
 bool past_has(const struct past *p, uint64_t name, uint64_t state)
 {
 	const struct fact key = { name, state };

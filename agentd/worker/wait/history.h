@@ -28,6 +28,8 @@ void history_free(struct history *h);
 uint64_t past_time_ns(const struct past *p);
 /** Remember something.  @return 0, -ENOMEM (also when there is too much). */
 int past_add(struct past *p, uint64_t name, uint64_t state);
+/** @return whether it was there at all. */
+bool past_knows(const struct past *p, uint64_t name);
 /** @return whether it was there in the same state. */
 bool past_has(const struct past *p, uint64_t name, uint64_t state);
 

@@ -246,7 +246,7 @@ static void fill_causes(struct look *l, const struct waits_solution *s, bool *gu
 
 			if (is_culprit(l, c) != culprits)
 				continue;
-			(culprits ? guilty : runs)[node] = culprits || c->end == WAITS_END_RUNS;
+			(culprits ? guilty : runs)[node] |= culprits || c->end == WAITS_END_RUNS;
 			if (ret->n_causes == CAUSES_MAX)
 				continue;
 			ret->causes[ret->n_causes++] = (struct rpc_wait_cause){
@@ -362,6 +362,8 @@ static int solve(struct look *l, struct rpc_why_get_result *ret)
 		nodes[i] = l->nodes[i].node;
 	r = waits_graph_solve(nodes, l->n_nodes, l->edges, l->n_edges, &s);
 	if (r == 0) {
+		for (size_t i = 0; i < l->n_nodes; i++)
+			runs[i] = l->nodes[i].may_come;
 		fill_causes(l, &s, guilty, runs, ret);
 		spread(l, guilty);
 		spread(l, runs);
@@ -439,6 +441,7 @@ int wait_tell(struct target *t, struct rpc_arena *a, const struct wait_options *
 	l.missing = rpc_arena_array(a, LOOK_MISSING_MAX, sizeof(*l.missing));
 	r = l.missing ? find_places(&l, o) : -ENOMEM;
 	if (r == 0) {
+		look_at_polls(&l);
 		look_at_blocks(&l);
 		look_at_queues(&l);
 		r = l.failed ? -ENOMEM : solve(&l, ret);

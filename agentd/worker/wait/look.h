@@ -9,6 +9,7 @@
 #include "agentd/worker/wait/history.h"
 #include "waits/barrier.h"
 #include "waits/graph.h"
+#include "waits/poll.h"
 
 /** Most waits that are told apart, and parties of one that are named. */
 #define LOOK_WAITS_MAX	 256u
@@ -20,6 +21,7 @@ struct look_node {
 	struct waits_node node;
 	struct rpc_wait_node rpc;
 	const struct wave *wave; /**< Of one wave. */
+	bool may_come; /**< It is not known who it is, but they may come: what waits for them need not be stuck. */
 };
 
 /** A wait, and its node. */
@@ -36,6 +38,10 @@ struct look_code {
 	uint8_t bytes[8], n;
 	bool known;
 	bool is_judged, may_poll; /**< Whether a wave there may be in a loop. */
+	const char *not_judged;	  /**< Why it may be, although none was seen; NULL: one was. */
+	bool is_searched, polls;  /**< Whether it is in a loop that polls, which is `poll` and begins at `loop`. */
+	struct waits_poll poll;
+	uint64_t loop;
 };
 
 struct look {
@@ -99,8 +105,16 @@ enum waits_family look_family(const struct look *l, const struct wave *w);
 /** Find the node of a wave, or add it, with what is known of the wave.  @return as look_add_node(). */
 uint32_t look_add_wave(struct look *l, const struct wave *w, const struct rpc_wait_at *at);
 
-/** Find the barriers of workgroups. */
+/** @return "wave 3 of workgroup (0,0,0) of gemm". */
+const char *look_wave_text(struct look *l, const struct wave *w);
+
+/** Find the barriers of workgroups; those who poll are known. */
 void look_at_blocks(struct look *l);
+
+/* polls.c */
+
+/** Find waves that poll memory. */
+void look_at_polls(struct look *l);
 
 /* queues.c */
 

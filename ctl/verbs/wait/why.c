@@ -78,6 +78,12 @@ static const char *place_of(struct ctl *c, const struct rpc_wait_at *at)
 	return at->place ? at->place : rpc_arena_printf(&c->arena, "0x%" PRIx64, at->pc);
 }
 
+/* Of one wave that polls memory the agent says what for. */
+static bool is_told_as_one(const struct rpc_wait *w)
+{
+	return w->kind == RPC_WAIT_KIND_SPIN || w->kind == RPC_WAIT_KIND_LOCK;
+}
+
 /* What a node of a chain says. */
 static const char *link_text(struct ctl *c, const struct rpc_why_get_result *r, uint32_t node)
 {
@@ -85,6 +91,8 @@ static const char *link_text(struct ctl *c, const struct rpc_why_get_result *r, 
 
 	if (!w)
 		return r->nodes[node].text;
+	if (is_told_as_one(w))
+		return w->who;
 	if (w->kind == RPC_WAIT_KIND_QUEUE)
 		return rpc_arena_printf(&c->arena, "%s waits", w->who);
 	return rpc_arena_printf(&c->arena, "%s wait%s at a %s%s%s", w->who, w->waves == 1 ? "s" : "",
@@ -121,11 +129,22 @@ static void print_cause(struct ctl *c, const struct rpc_why_get_result *r, const
 
 /* ------------------------------------------------------------------ the rest ----------------- */
 
+static void put_wait_line(struct ctl *c, const struct rpc_wait *w, const struct out *line)
+{
+	if (line->data)
+		put_line(c, w->has_stuck ? w->stuck ? "STUCK" : "MOVES" : "WAITS", line->data,
+			 confidence_of(c, w->confidence));
+}
+
 static void print_wait(struct ctl *c, const struct rpc_wait *w)
 {
 	auto_out struct out line = { 0 };
 
 	text_put(&line, "", w->who, "");
+	if (is_told_as_one(w)) {
+		put_wait_line(c, w, &line);
+		return;
+	}
 	if (w->kind != RPC_WAIT_KIND_QUEUE)
 		out_fmt(&line, " wait%s at a %s", w->waves == 1 ? "s" : "",
 			show_name(&c->arena, &rpc_wait_kind_enum, w->kind));
@@ -141,9 +160,7 @@ static void print_wait(struct ctl *c, const struct rpc_wait *w)
 		out_fmt(&line, "; and %zu more", w->n_missing - 3);
 	if (w->alike > 1)
 		out_fmt(&line, "; so do %u more workgroups", w->alike - 1);
-	if (line.data)
-		put_line(c, w->has_stuck ? w->stuck ? "STUCK" : "MOVES" : "WAITS", line.data,
-			 confidence_of(c, w->confidence));
+	put_wait_line(c, w, &line);
 }
 
 static const char *no_culprit(struct ctl *c, const struct rpc_why_get_result *r)

@@ -14,6 +14,14 @@ NOP = 0xBF800000
 OLD, NEW = ["gfx90a", "gfx942", "gfx1030"], ["gfx1100", "gfx1201"]
 BACK = {**dict.fromkeys(OLD, 0xBF82FFFC), **dict.fromkeys(NEW, 0xBFA0FFFC)}
 SLEEP = {**dict.fromkeys(OLD, 0xBF8E0001), **dict.fromkeys(NEW, 0xBF830001)}
+# A loop that ends when the word at s[2:3] is what s4 says: load at v0 + s[2:3], wait, compare, branch back (clang 22, -O2).
+POLL = {"gfx90a": [0xDC518000, 0x01020000, 0xBF8C0F70, 0x7D9A0204, 0xBF87FFFB],
+        "gfx942": [0xDE518000, 0x01020000, 0xBF8C0F70, 0x7D9A0204, 0xBF87FFFB],
+        "gfx1030": [0xDC319000, 0x01020000, 0xBF8C3F70, 0x7D8A0204, 0xBF87FFFB],
+        "gfx1100": [0xDC524000, 0x01020000, 0xBF8903F7, 0x7C9A0204, 0xBFA4FFFB],
+        "gfx1201": [0xEE050002, 0x000C0001, 0x00000000, 0xBFC00000, 0x7C9A0204, 0xBFA4FFFA]}
+# What a wave has in its registers there; `flag` is a signal of the script.
+POLLS = "s2=@flag s4=7 v0=0"
 WIDTH = {"gfx90a": 64, "gfx942": 64, "gfx1030": 32, "gfx1100": 32, "gfx1201": 32}
 
 SOURCE = """
@@ -50,6 +58,12 @@ def kernel(gpu: str, **words: int) -> List[int]:
     for place, word in words.items():
         code[int(place[3:], 16) // 4] = word
     return code
+
+
+def polling(gpu: str, **words: int) -> List[int]:
+    """The same kernel, with a loop that polls at +0x80."""
+    loop = {f"at_{0x80 + 4 * i:#x}": word for i, word in enumerate(POLL[gpu])}
+    return kernel(gpu, **{**loop, **words})
 
 
 def block(gpu: str, keys: str = "", groups: int = 3, waves: int = 4) -> str:

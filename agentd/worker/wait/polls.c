@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+/* Waves that poll a word of memory.  Only of one wave at each place the registers are known, and thus the word. */
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agentd/worker/snapshot/hash.h"
+#include "agentd/worker/wait/look.h"
+
+/* Most words of one wave that are read: with 64 places that is all that is read of memory. */
+#define WORDS_MAX 8u
+#define LANES	  64u
+
+/* A word, and how many lanes of the wave poll it. */
+struct polled {
+	struct waits_word word;
+	uint64_t value;
+	bool is_known;
+	uint32_t lanes;
+};
+
+/* What a wave polls. */
+struct words {
+	struct polled list[WORDS_MAX];
+	size_t n;
+	uint32_t others; /* Lanes that poll more words. */
+};
+
+/* ------------------------------------------------------------------ registers ---------------- */
+
+/* Registers are told in their order, from the first on. */
+static bool read_register(void *ctx, bool is_vector, unsigned int reg, unsigned int lane, uint32_t *ret)
+{
+	const struct rpc_wave_registers *r = ctx;
+
+	if (is_vector) {
+		if (reg >= r->n_vector || lane >= r->vector[reg].n_lanes)
+			return false;
+		*ret = (uint32_t)r->vector[reg].lanes[lane];
+		return true;
+	}
+	if (reg >= r->n_scalar || r->scalar[reg].name[0] != 's' ||
+	    strtoul(r->scalar[reg].name + 1, NULL, 10) != reg)
+		return false;
+	*ret = (uint32_t)r->scalar[reg].value;
+	return true;
+}
+
+static void read_value(struct look *l, struct polled *p)
+{
+	uint64_t eight = 0;
+	uint32_t four = 0;
+
+	if (p->word.bytes == 8) {
+		p->is_known = memory_read_exact(&l->target->memory, p->word.address, &eight, 8) == 0;
+		p->value = le64toh(eight);
+	} else {
+		p->is_known = memory_read_exact(&l->target->memory, p->word.address, &four, 4) == 0;
+		p->value = le32toh(four);
+	}
+}
+
+static struct polled *find_word(struct words *w, const struct waits_word *word)
+{
+	for (size_t i = 0; i < w->n; i++)
+		if (w->list[i].word.address == word->address && w->list[i].word.with == word->with)
+			return &w->list[i];
+	return NULL;
+}
+
+/* @return false: a register is not known, or lanes poll different words and the loop does not tell them apart. */
+static bool find_words(struct look *l, const struct rpc_wave_registers *r, const struct wave *w,
+		       const struct waits_poll *p, struct words *ret)
+{
+	for (unsigned int lane = 0; lane < LANES; lane++) {
+		struct waits_word word;
+		struct polled *known;
+
+		if (!(w->exec >> lane & 1))
+			continue;
+		if (waits_poll_word(p, read_register, (void *)r, lane, &word) < 0)
+			return false;
+		known = find_word(ret, &word);
+		if (known) {
+			known->lanes++;
+		} else if (ret->n < WORDS_MAX) {
+			ret->list[ret->n] = (struct polled){ .word = word, .lanes = 1 };
+			read_value(l, &ret->list[ret->n++]);
+		} else {
+			ret->others++;
+		}
+	}
+	return ret->n && (p->each_lane || ret->n == 1);
+}
+
+/* ------------------------------------------------------------------ in words ----------------- */
+
+static const char *const conditions[WAITS_COMPARE_COUNT] = {
+	[WAITS_COMPARE_LT] = "is less than", [WAITS_COMPARE_EQ] = "is",	      [WAITS_COMPARE_LE] = "is at most",
+	[WAITS_COMPARE_GT] = "is more than", [WAITS_COMPARE_NE] = "is not",   [WAITS_COMPARE_GE] = "is at least",
+};
+
+static bool has_mask(const struct waits_word *w)
+{
+	return w->mask != (w->bytes == 8 ? UINT64_MAX : UINT32_MAX);
+}
+
+static const char *word_text(struct look *l, const struct polled *p)
+{
+	const char *value = p->is_known ? rpc_arena_printf(l->arena, "0x%llx", (unsigned long long)p->value) :
+					  "not readable";
+
+	return rpc_arena_printf(l->arena, "the word at 0x%llx (value %s)", (unsigned long long)p->word.address,
+				value ? value : "?");
+}
+
+static const char *until_text(struct look *l, const struct waits_word *w)
+{
+	const char *mask = has_mask(w) ? rpc_arena_printf(l->arena, ", of bits 0x%llx,", (unsigned long long)w->mask) : "";
+
+	return rpc_arena_printf(l->arena, "until it%s %s 0x%llx", mask ? mask : "", conditions[w->op],
+				(unsigned long long)w->with);
+}
+
+static const char *who_text(struct look *l, const struct wave *w, const struct rpc_wait_at *at,
+			    const struct waits_poll *p, const struct words *words)
+{
+	const struct polled *first = &words->list[0];
+	const char *more = words->n == 1 ? "" :
+					   rpc_arena_printf(l->arena, ", and %s%zu more words of other lanes",
+							    words->others ? "at least " : "", words->n - 1);
+
+	return rpc_arena_printf(l->arena, "%s, at %s, %s %s %s%s", look_wave_text(l, w), look_place(l, at),
+				p->is_lock ? "tries to take the lock in" : "polls", word_text(l, first),
+				until_text(l, &first->word), more ? more : "");
+}
+
+/* ------------------------------------------------------------------ one wait ----------------- */
+
+/* The same for each wave that polls the word from this loop: which of them is looked at changes. */
+static uint64_t name_of(const struct wave *w, uint64_t loop, const struct waits_word *word)
+{
+	const uint64_t words[] = { w->gpu_id, w->queue_id, w->has_dispatch ? w->dispatch + 1 : 0, loop,
+				   word->address, word->with, 2 };
+
+	return hash_bytes(hash_secret(), words, sizeof(words));
+}
+
+static void fill(struct look *l, struct rpc_wait *to, const struct wave *w, const struct rpc_wait_at *at,
+		 const struct polled *p)
+{
+	to->gpu_id = w->gpu_id;
+	to->queue_id = w->queue_id;
+	to->has_dispatch = w->has_dispatch;
+	to->dispatch = w->dispatch;
+	to->kernel = w->kernel ? look_kernel(l, w) : NULL;
+	to->workgroup = (uint32_t *)w->workgroup;
+	to->n_workgroup = w->has_workgroup ? 3 : 0;
+	to->has_at = true;
+	to->at = *at;
+	to->has_object = true;
+	to->object = (struct rpc_wait_object){ .address = p->word.address, .bytes = p->word.bytes,
+					       .has_value = p->is_known, .value = p->value };
+	to->has_condition = true;
+	to->condition = (struct rpc_wait_condition){ .op = waits_compare_name(p->word.op), .value = p->word.with,
+						     .has_mask = has_mask(&p->word), .mask = p->word.mask,
+						     .has_is_signed = p->word.is_signed, .is_signed = true };
+}
+
+static void add_evidence(struct look *l, struct rpc_wait *to, uint64_t loop, const struct waits_poll *p,
+			 const struct words *words, uint32_t here)
+{
+	look_add_evidence(l, to, "loop",
+			  rpc_arena_printf(l->arena, "0x%llx to 0x%llx", (unsigned long long)loop,
+					   (unsigned long long)(loop + p->end - p->begin)));
+	look_add_evidence(l, to, p->is_lock ? "compare and swap" : "load",
+			  rpc_arena_printf(l->arena, "0x%llx", (unsigned long long)(loop + p->load - p->begin)));
+	look_add_evidence(l, to, "lanes", rpc_arena_printf(l->arena, "%u", words->list[0].lanes));
+	if (p->sleeps)
+		look_add_evidence(l, to, "the loop", "sleeps");
+	if (here > 1)
+		look_add_evidence(l, to, "waves at this place, of which this is one", rpc_arena_printf(l->arena, "%u", here));
+	look_add_evidence(l, to, "value", "read when the queues ran again");
+}
+
+/* The word: who writes it is not known, and who may be late accuses nobody. */
+static void add_word(struct look *l, size_t wait, const struct polled *p)
+{
+	struct rpc_wait *to = &l->waits[wait].rpc;
+	uint32_t node = look_add_node(l, RPC_WAIT_NODE_KIND_WORD, WAITS_END_UNKNOWN,
+				      rpc_arena_printf(l->arena, "whoever writes %s", word_text(l, p)));
+
+	if (node == LOOK_NONE)
+		return;
+	l->nodes[node].may_come = true;
+	look_add_edge(l, l->waits[wait].node, node, WAITS_INFERRED, false);
+	to->missing = rpc_arena_array(l->arena, 1, sizeof(*to->missing));
+	if (to->missing)
+		to->missing[to->n_missing++] = (struct rpc_wait_party){ .what = l->nodes[node].rpc.text,
+									.state = RPC_WAIT_END_UNKNOWN };
+	to->missing_count = 1;
+}
+
+static void add_poll(struct look *l, const struct wave *w, uint64_t loop, const struct waits_poll *p,
+		     const struct words *words, const struct polled *first, uint32_t here)
+{
+	struct rpc_wait_at at = look_at(l, w);
+	uint64_t name = name_of(w, loop, &first->word);
+	bool is_new = l->before && !past_knows(l->before, name);
+	size_t wait = l->n_waits;
+	struct look_wait *added = look_add_wait(l, p->is_lock ? RPC_WAIT_KIND_LOCK : RPC_WAIT_KIND_SPIN,
+						RPC_WAIT_NODE_KIND_WAVE, who_text(l, w, &at, p, words), name,
+						first->value);
+
+	if (!added)
+		return;
+	/* Another wave of the loop may be the one that is looked at by now. */
+	added->changed = added->changed && !is_new;
+	added->rpc.confidence = first->is_known ? RPC_CONFIDENCE_INFERRED : RPC_CONFIDENCE_UNKNOWN;
+	added->rpc.waves = 1;
+	added->rpc.alike = 1;
+	l->nodes[added->node].wave = w;
+	l->nodes[added->node].node.end = WAITS_END_RUNS;
+	fill(l, &added->rpc, w, &at, first);
+	add_evidence(l, &l->waits[wait].rpc, loop, p, words, here);
+	add_word(l, wait, first);
+}
+
+/* @return the first word that is not yet as it should be; NULL: the loop ends. */
+static const struct polled *first_open(const struct words *words)
+{
+	for (size_t i = 0; i < words->n; i++)
+		if (!words->list[i].is_known || !waits_word_holds(&words->list[i].word, words->list[i].value))
+			return &words->list[i];
+	return NULL;
+}
+
+/* ------------------------------------------------------------------ all of them -------------- */
+
+/* The code around a place; what is not known ends it. */
+static void find_loop(struct look *l, const struct wave *w, struct look_code *c)
+{
+	uint8_t code[2 * WAITS_POLL_REACH + 16];
+	size_t before = 0, size;
+
+	c->is_searched = true;
+	while (before < WAITS_POLL_REACH &&
+	       code_bytes(&l->code, w->pc - before - 4, code + WAITS_POLL_REACH - before - 4, 4) == 0)
+		before += 4;
+	for (size = WAITS_POLL_REACH; size + 4 <= sizeof(code); size += 4)
+		if (code_bytes(&l->code, w->pc + (size - WAITS_POLL_REACH), code + size, 4) < 0)
+			break;
+	c->polls = waits_poll_find(look_family(l, w), code + WAITS_POLL_REACH - before,
+				   size - WAITS_POLL_REACH + before, before, &c->poll) == 0;
+	c->loop = w->pc - before + c->poll.begin;
+}
+
+static const struct wave *wave_of(const struct look *l, const struct rpc_wave_registers *r)
+{
+	const struct target_waves *t = &l->seen->waves;
+
+	for (size_t i = 0; i < t->n_waves; i++) {
+		const struct wave *w = &t->waves[i];
+
+		if (w->queue_id == r->wave.ref.queue_id && w->unit == r->wave.ref.unit &&
+		    w->index == r->wave.ref.index && w->pc == r->wave.pc)
+			return w;
+	}
+	return NULL;
+}
+
+static uint32_t count_at(const struct look *l, const struct wave *w)
+{
+	const struct target_waves *t = &l->seen->waves;
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < t->n_waves; i++)
+		n += t->waves[i].site == w->site && t->waves[i].queue_id == w->queue_id &&
+		     t->waves[i].dispatch == w->dispatch && t->waves[i].state == RPC_WAVE_STATE_RUNNING;
+	return n;
+}
+
+static void look_at_one(struct look *l, const struct rpc_wave_registers *r)
+{
+	const struct wave *w = wave_of(l, r);
+	struct words words = { 0 };
+	const struct polled *first;
+	struct look_code *c;
+
+	if (!w || w->state != RPC_WAVE_STATE_RUNNING || !w->exec)
+		return;
+	c = &l->sites[w->site];
+	if (!c->is_searched)
+		find_loop(l, w, c);
+	if (!c->polls || !find_words(l, r, w, &c->poll, &words))
+		return;
+	first = first_open(&words);
+	if (first)
+		add_poll(l, w, c->loop, &c->poll, &words, first, count_at(l, w));
+}
+
+void look_at_polls(struct look *l)
+{
+	const struct target_waves *t = &l->seen->waves;
+
+	for (size_t i = 0; i < t->n_registers; i++)
+		look_at_one(l, &t->registers[i]);
+}
