@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* How much the monitor lets one child say before it looks at the others, and when it has targets looked at. */
+#include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -190,6 +193,188 @@ static void who_asks_for_none_gets_none(void)
 	done(&f);
 }
 
-TEST_SUITE(monitor_workers, TEST(a_child_has_its_turn), TEST(a_dead_child_has_its_last_word),
+/* ---- workers that are no good ---- */
+
+/* A session worker that does nothing, with our end of its guard socket in @p ret_said_fd. */
+static struct worker *add_child(struct flood *f, int *ret_said_fd)
+{
+	int pair[2];
+	pid_t pid;
+	struct worker *k;
+
+	TEST_EQ_FATAL(fd_socketpair(SOCK_NONBLOCK, pair), 0);
+	pid = fork();
+	if (pid == 0) {
+		pause();
+		_exit(0);
+	}
+	k = add_session(f, pid);
+	k->guard_fd = pair[0];
+	*ret_said_fd = pair[1];
+	return k;
+}
+
+/* @return the signal that ended it; 0: it was alive, and is not any more. */
+static int end_child(struct flood *f, struct worker *k, int said_fd)
+{
+	const pid_t pid = k->pid;
+	int status = 0;
+
+	/* A process that was killed stays so, whatever is sent to it afterwards (prepare_signal() in kernel/signal.c). */
+	kill(pid, SIGUSR1);
+	waitpid(pid, &status, 0);
+	close(said_fd);
+	workers_deinit(&f->workers);
+	return WIFSIGNALED(status) && WTERMSIG(status) != SIGUSR1 ? WTERMSIG(status) : 0;
+}
+
+static int refuse(void *ctx, struct worker *k, const union ipc_child_message *m, size_t size, int *take_fd)
+{
+	return -EPROTO;
+}
+
+static void one_that_breaks_the_protocol_is_killed(void)
+{
+	/* What the monitor does not know, what is longer than any message, and too many descriptors. */
+	for (int way = 0; way < 3; way++) {
+		char text[sizeof(union ipc_child_message) + 1] = { 0 };
+		struct flood f;
+		struct worker *k;
+		int said;
+
+		init(&f);
+		f.workers.setup.ask = refuse;
+		k = add_child(&f, &said);
+		if (way == 2)
+			TEST_EQ(fd_send(said, text, 4, (const int[]){ said, said }, 2), 4);
+		else
+			TEST_EQ(send(said, text, way ? sizeof(text) : 4, 0), way ? sizeof(text) : 4);
+		workers_guard(&f.workers, k);
+		CU_ASSERT_TRUE(k->was_killed);
+		TEST_EQ(k->guard_fd, -1);
+		TEST_ROW_EQ(way, end_child(&f, k, said), SIGKILL);
+	}
+}
+
+/* One that only exits is not killed on its way: its exit status says whether somebody waits in its target. */
+static void one_that_says_no_more_is_left_alone(void)
+{
+	struct flood f;
+	struct worker *k;
+	int said, other;
+
+	init(&f);
+	k = add_child(&f, &said);
+	other = dup(said);
+	workers_guard(&f.workers, k);
+	CU_ASSERT_TRUE(k->guard_fd >= 0);
+	shutdown(said, SHUT_RDWR);
+	workers_guard(&f.workers, k);
+	CU_ASSERT_FALSE(k->was_killed);
+	TEST_EQ(k->guard_fd, -1);
+	close(other);
+	TEST_EQ(end_child(&f, k, said), 0);
+}
+
+static void one_that_passes_its_deadline_is_killed(void)
+{
+	for (int late = 0; late < 2; late++) {
+		struct flood f;
+		struct worker *k;
+		int said;
+
+		init(&f);
+		k = add_child(&f, &said);
+		CU_ASSERT_TRUE(workers_arm(k, 60000));
+		if (late)
+			k->kill_at = 1;
+		CU_ASSERT_TRUE((workers_deadlines(&f.workers) == 0) == !!late);
+		TEST_ROW_EQ(late, k->how, late ? IPC_HOW_STUCK : 0);
+		workers_disarm(k);
+		TEST_EQ(workers_deadlines(&f.workers), 0);
+		TEST_ROW_EQ(late, end_child(&f, k, said), late ? SIGKILL : 0);
+	}
+}
+
+/* Nobody can ask for a deadline that never comes. */
+static void no_deadline_is_far_away(void)
+{
+	struct worker k = { 0 };
+
+	CU_ASSERT_TRUE(workers_arm(&k, 10 * WORKERS_TIMEOUT_MS_MAX));
+	k.kill_at = 0;
+	CU_ASSERT_FALSE(workers_arm(&k, 10 * WORKERS_TIMEOUT_MS_MAX + 1));
+	CU_ASSERT_FALSE(workers_arm(&k, UINT32_MAX));
+	TEST_EQ(k.kill_at, 0);
+}
+
+/* As the parent sees it; nothing ends a stop but whoever made it, or this. */
+static void one_that_is_stopped_is_killed(void)
+{
+	for (int goes_on = 0; goes_on < 2; goes_on++) {
+		struct flood f;
+		struct worker *k;
+		int said;
+
+		init(&f);
+		k = add_child(&f, &said);
+		workers_paused(&f.workers, k->pid, SIGSTOP << 8 | 0x7f);
+		TEST_EQ(k->stop_signal, SIGSTOP);
+		CU_ASSERT_TRUE(workers_deadlines(&f.workers) > 0);
+		k->stop_end = 1;
+		if (goes_on) {
+			workers_paused(&f.workers, k->pid, 0xffff);
+			TEST_EQ(k->stop_end, 0);
+		}
+		TEST_EQ(workers_deadlines(&f.workers), 0);
+		TEST_ROW_EQ(goes_on, end_child(&f, k, said), goes_on ? 0 : SIGKILL);
+	}
+}
+
+/* A memory file as the record of a worker; @p owes: it is not empty. */
+static int make_record(bool owes)
+{
+	int fd = memfd_create("record", MFD_CLOEXEC);
+
+	TEST_EQ_FATAL(ftruncate(fd, 4096), 0);
+	if (owes)
+		TEST_EQ(pwrite(fd, "\1", 1, 0), 1);
+	return fd;
+}
+
+/* Whoever has died may have left something, record or not; one that ended well has what it wrote down. */
+static void what_a_dead_worker_owes_is_given(void)
+{
+	static const struct {
+		int wait_status;
+		enum ipc_how how;
+		bool owes, rescued;
+	} rows[] = {
+		{ 0, IPC_HOW_CLEAN, false, false },	  { 0, IPC_HOW_CLEAN, true, true },
+		{ SIGKILL, IPC_HOW_CLEAN, false, true },  { SIGKILL, IPC_HOW_CLEAN, true, true },
+		{ 1 << 8, IPC_HOW_CLEAN, false, true },	  { SIGKILL, IPC_HOW_STUCK, false, true },
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		struct ipc_ended ended;
+		struct worker *k;
+		struct flood f;
+
+		init(&f);
+		k = add_session(&f, 1);
+		k->how = rows[i].how;
+		k->undo_fd = make_record(rows[i].owes);
+		CU_ASSERT_TRUE(workers_reaped(&f.workers, 1, rows[i].wait_status, &ended));
+		TEST_ROW_EQ(i, f.workers.rescues.first != NULL, rows[i].rescued);
+		TEST_ROW_EQ(i, ended.how,
+			    rows[i].how == IPC_HOW_STUCK ? IPC_HOW_STUCK : rows[i].wait_status ? IPC_HOW_DIED : IPC_HOW_CLEAN);
+		done(&f);
+	}
+}
+
+TEST_SUITE(monitor_workers, TEST(one_that_breaks_the_protocol_is_killed), TEST(one_that_says_no_more_is_left_alone),
+	   TEST(one_that_passes_its_deadline_is_killed), TEST(no_deadline_is_far_away),
+	   TEST(one_that_is_stopped_is_killed), TEST(what_a_dead_worker_owes_is_given),
+	   TEST(a_child_has_its_turn), TEST(a_dead_child_has_its_last_word),
 	   TEST(one_look_is_for_all_who_ended), TEST(a_look_waits_for_the_next_session_and_is_not_lost),
 	   TEST(a_look_that_is_not_due_is_had_at_the_end), TEST(who_asks_for_none_gets_none));
