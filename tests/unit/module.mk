@@ -15,6 +15,8 @@ $(eval $(call unit_test,waits_graph,waits base))
 $(eval $(call unit_test,waits_poll,waits base))
 $(eval $(call unit_test,agentd_ipc,agentd base))
 $(eval $(call unit_test,agentd_child,agentd base))
+# A signal that comes between a seize and the stop.
+$(eval $(call unit_test,agentd_handshake,agentd base,-lcap -Xlinker --wrap=ptrace))
 # The kernel's answers about a peer, as other kernels give them.
 $(eval $(call unit_test,agentd_access,agentd base,-lcap -Xlinker --wrap=getsockopt))
 $(eval $(call unit_test,monitor_config,rules agentd base,-linih))
