@@ -430,6 +430,17 @@ static int call_held(struct scene *s, struct cudbgshim_inferior_error *ret_err)
 	return rc;
 }
 
+/* Signals that the first thread blocks. */
+static uint64_t blocked_of(const struct scene *s)
+{
+	auto_free char *text = NULL;
+	size_t size;
+
+	if (fd_read_file_at(s->proc_fd, "status", 65536, &text, &size) < 0)
+		return 0;
+	return strtoull(strstr(text, "SigBlk:") + 7, NULL, 16);
+}
+
 static void slow_functions_run_on(void)
 {
 	static const char *const kinds[] = { "futex", "vectors", "sleep", "epoll" };
@@ -437,11 +448,15 @@ static void slow_functions_run_on(void)
 	for (size_t k = 0; k < TEST_COUNT(kinds); k++) {
 		struct cudbgshim_inferior_error err;
 		struct scene s;
+		uint64_t own;
 
 		BEGIN(&s, kinds[k]);
 		wait_beats(&s);
+		own = blocked_of(&s);
 		TEST_ROW_EQ(k, call_held(&s, &err), -ETIMEDOUT);
 		TEST_ROW_EQ(k, err.is_entered, true);
+		/* However long it takes from here: the thread hears its signals meanwhile. */
+		TEST_ROW_EQ(k, blocked_of(&s), own);
 		s.v->released = 1;
 		TEST_ROW_EQ(k, settled(&s), true);
 		TEST_ROW_EQ(k, s.v->completed, 1);
@@ -562,6 +577,40 @@ static void unusable_threads_are_left_alone(void)
 	}
 }
 
+/*
+ * A thread that goes on behind a function has been in the middle of its sequence all the time, which the kernel
+ * would have aborted.  Between an abort and its new beginning it may be used.
+ */
+static void restartable_sequences_are_left_alone(void)
+{
+	int refused = 0;
+
+	for (int i = 0; i < 10; i++) {
+		struct cudbgshim_inferior_error err = { .what = "" };
+		struct cudbgshim_inferior_options o;
+		struct scene s;
+		int rc;
+
+		BEGIN(&s, "rseq");
+		o = options(&s, VICTIM_WORK, 0);
+		o.timeout_ms = 100;
+		rc = call(&s, &o, &err);
+		if (beats(&s)) {
+			end(&s);
+			test_skip("no restartable sequences here");
+			return;
+		}
+		TEST_EQ(rc == 0 || rc == -EAGAIN, true);
+		refused += rc == -EAGAIN && strstr(err.what, "is in a restartable sequence") != NULL;
+		TEST_EQ(s.v->completed, rc == 0);
+		TEST_EQ(tracer_of(&s), 0);
+		s.v->released = 1;
+		check_health(&s);
+		end(&s);
+	}
+	CU_ASSERT_TRUE(refused >= 5);
+}
+
 /* SIGSTOP and SIGCONT in the middle. */
 static void job_control_is_respected(void)
 {
@@ -602,4 +651,5 @@ TEST_SUITE(inferior, TEST(calls_are_invisible), TEST(calls_among_many_threads),
 	   TEST(record_outlives_the_caller), TEST(a_thread_that_cannot_stop_is_waited_for),
 	   TEST(slow_functions_run_on), TEST(faults_are_survived),
 	   TEST(endings_are_noticed), TEST(unusable_threads_are_left_alone),
+	   TEST(restartable_sequences_are_left_alone),
 	   TEST(job_control_is_respected));

@@ -310,6 +310,13 @@ static void kind_stopped(void)
 	raise(SIGSTOP);
 }
 
+/* In a restartable sequence until somebody lets it go. */
+static void kind_rseq(void)
+{
+	if (!run_restartable(&v->released))
+		pause_us(1000);
+}
+
 static const struct kind {
 	const char *name;
 	void (*round)(void);
@@ -319,6 +326,7 @@ static const struct kind {
 	{ "read", kind_read },	     { "recv", kind_recv },	  { "sigsuspend", kind_sigsuspend },
 	{ "alarm", kind_alarm },     { "storm", kind_storm },	  { "vfork", kind_vfork },
 	{ "libc", kind_libc },	     { "spin", kind_spin },	  { "stopped", kind_stopped },
+	{ "rseq", kind_rseq },
 };
 
 static void *run(void *arg)

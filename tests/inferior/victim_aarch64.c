@@ -97,3 +97,9 @@ __attribute__((noinline)) uint64_t check_stack(void)
 			 : "x2", "x3", "cc", "memory");
 	return bad;
 }
+
+bool run_restartable(const volatile uint32_t *stop)
+{
+	(void)stop;
+	return false;
+}

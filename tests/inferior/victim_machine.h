@@ -7,6 +7,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/**
+ * Execute a restartable sequence (rseq(2)) until @p *stop is set; whenever the kernel aborts it, it begins anew.
+ * @return false where the C library has registered none, or this processor's is not written.
+ */
+bool run_restartable(const volatile uint32_t *stop);
 /** Leave registers that a function may change in disorder. */
 void trash_vectors(void);
 /** Does floating point work as at the start of a function? */

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include <stddef.h>
+#include <sys/rseq.h>
 #include <time.h>
 
 #include "tests/inferior/victim_machine.h"
@@ -65,4 +67,28 @@ __attribute__((naked)) uint64_t check_stack(void)
 		"3: mov %rcx, %rdx\n neg %rdx\n mov (%rsp,%rdx,8), %rdx\n xor %rcx, %rdx\n or %rdx, %rax\n"
 		"dec %ecx\n jnz 3b\n"
 		"ret\n");
+}
+
+/*
+ * The kernel aborts the sequence whenever the thread was preempted in it, and takes the pointer to it away; so what
+ * follows an abort sets that again.  The word before the abort handler has the signature that the C library has given.
+ */
+__attribute__((noinline)) bool run_restartable(const volatile uint32_t *stop)
+{
+	struct rseq *rseq = (struct rseq *)((char *)__builtin_thread_pointer() + __rseq_offset);
+
+	if (!__rseq_size)
+		return false;
+	__asm__ volatile(".pushsection .data.rel.local, \"aw\"\n .balign 32\n"
+			 "10: .long 0, 0\n .quad 1f, 2f - 1f, 3f\n .popsection\n"
+			 "4: lea 10b(%%rip), %%rax\n mov %%rax, (%[cs])\n"
+			 "1: cmpl $0, (%[stop])\n je 1b\n"
+			 "2: jmp 5f\n"
+			 ".long %c[signature]\n"
+			 "3: jmp 4b\n"
+			 "5: movq $0, (%[cs])\n"
+			 :
+			 : [cs] "r"(&rseq->rseq_cs), [stop] "r"(stop), [signature] "i"(RSEQ_SIG)
+			 : "rax", "cc", "memory");
+	return true;
 }
