@@ -26,7 +26,7 @@ SYS_PTRACE = 19
 # Workers with NVIDIA's library: of a session, of one that a tracer helps, and of a rescue.
 DRIVERS = {"driver", "driver_traced", "driver_rescue"}
 SESSIONS = {"session", "session_registers"}
-READERS = {"look", "core", "adapter", "tracer"} | SESSIONS | DRIVERS
+READERS = {"look", "host", "core", "adapter", "tracer"} | SESSIONS | DRIVERS
 # Those that call functions in a target.
 CALLERS = {"driver", "driver_rescue", "tracer"}
 TRACERS = SESSIONS | CALLERS
@@ -39,7 +39,7 @@ ALLOWED = {
     "open_to_create": {"store"} | DRIVERS,
     "open": READERS | {"store", "judge"},
     # What one processor has and what another one has for it go together.
-    **dict.fromkeys(("access", "faccessat", "faccessat2"), {"look", "adapter"} | SESSIONS | DRIVERS),
+    **dict.fromkeys(("access", "faccessat", "faccessat2"), {"look", "host", "adapter"} | SESSIONS | DRIVERS),
     **dict.fromkeys(("dup2", "dup3"), {"adapter"}),
     **dict.fromkeys(("getpgrp", "getpgid"), DRIVERS),
     "rename": DRIVERS,
@@ -51,7 +51,7 @@ ALLOWED = {
     "accept4": {"judge"} | DRIVERS,
     "pidfd_getfd": {"tracer"} | DRIVERS,
     "pidfd_send_signal": SESSIONS | DRIVERS,
-    "process_vm_readv": SESSIONS | DRIVERS,
+    "process_vm_readv": {"host"} | SESSIONS | DRIVERS,
     "process_vm_writev": DRIVERS,
     "socket_unix": {"connect"},
     "socket_unix_packets": {"connect"},
@@ -59,8 +59,8 @@ ALLOWED = {
     "connect": {"connect"},
     "bind": {"connect"},
     "listen": {"connect"},
-    "ioctl": {"look"} | SESSIONS | DRIVERS,
-    "ioctl_notify": {"look", "connect"} | SESSIONS | DRIVERS,
+    "ioctl": {"look", "host"} | SESSIONS | DRIVERS,
+    "ioctl_notify": {"look", "host", "connect"} | SESSIONS | DRIVERS,
     "ptrace_seize": SESSIONS,
     "ptrace_seize_exec": SESSIONS,
     "ptrace_seize_calls": CALLERS,
@@ -81,8 +81,10 @@ NEVER = {"bpf", "chroot", "finit_module", "init_module", "io_uring_setup", "keyc
 # The broker answers for the worker, and none runs here.
 WORDS = {(profile, name): errno.ENOSYS for profile in ("driver", "driver_traced")
          for name in ("socket_inet", "socket_inet6", "socket_netlink", "socket_packet", "socket_high", "socket_unix",
-                      "socket_unix_packets", "socket_unix_datagrams", "bind", "connect", "listen", "unlink", "unlinkat", "symlink", "symlinkat")}
-WORDS.update({(profile, "clone3"): errno.ENOSYS for profile in ("look", "session", "session_registers", "adapter", "judge")})
+                      "socket_unix_packets", "socket_unix_datagrams", "bind", "connect", "listen", "unlink",
+                      "symlink")}
+WORDS.update({(profile, "clone3"): errno.ENOSYS
+              for profile in ("look", "host", "session", "session_registers", "adapter", "judge")})
 
 
 def answers(*argv):
@@ -95,8 +97,8 @@ def calls_of(profile):
     return {name: int(text) for name, text in answers("calls", profile).items()}
 
 
-@pytest.mark.parametrize("profile", ("judge", "front", "look", "session", "session_registers", "driver", "driver_traced",
-                                     "driver_rescue", "tracer", "core", "adapter", "store", "connect"))
+@pytest.mark.parametrize("profile", ("judge", "front", "look", "host", "session", "session_registers", "driver",
+                                     "driver_traced", "driver_rescue", "tracer", "core", "parser", "adapter", "store", "connect"))
 def test_calls_are_refused(profile):
     """The whole table, each row; and that the calls are ones which only a filter refuses."""
     need_root()
