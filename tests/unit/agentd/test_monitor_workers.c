@@ -220,7 +220,7 @@ static int end_child(struct flood *f, struct worker *k, int said_fd)
 	const pid_t pid = k->pid;
 	int status = 0;
 
-	/* A process that was killed stays so, whatever is sent to it afterwards (prepare_signal() in kernel/signal.c). */
+	/* One that was killed stays so, whatever is sent afterwards (prepare_signal() in kernel/signal.c). */
 	kill(pid, SIGUSR1);
 	waitpid(pid, &status, 0);
 	close(said_fd);
@@ -366,8 +366,8 @@ static void what_a_dead_worker_owes_is_given(void)
 		k->undo_fd = make_record(rows[i].owes);
 		CU_ASSERT_TRUE(workers_reaped(&f.workers, 1, rows[i].wait_status, &ended));
 		TEST_ROW_EQ(i, f.workers.rescues.first != NULL, rows[i].rescued);
-		TEST_ROW_EQ(i, ended.how,
-			    rows[i].how == IPC_HOW_STUCK ? IPC_HOW_STUCK : rows[i].wait_status ? IPC_HOW_DIED : IPC_HOW_CLEAN);
+		TEST_ROW_EQ(i, ended.how, rows[i].how == IPC_HOW_STUCK ? IPC_HOW_STUCK :
+					  rows[i].wait_status	       ? IPC_HOW_DIED : IPC_HOW_CLEAN);
 		done(&f);
 	}
 }
