@@ -68,3 +68,5 @@ $(eval $(call fuzz_target,ctl_when,ctl protocol,$(protocol_ldlibs)))
 fuzz_ctl_when_deps := $(protocol_gen)
 
 include tests/fuzz/values/module.mk
+
+system_tests += tests/fuzz/test_farm.py

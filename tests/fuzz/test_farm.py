@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""scripts/fuzz-farm, in seconds: a target that has a mistake, and one that has none."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+from unittest import SkipTest
+
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+FLAGS = ("-g", "-fsanitize=fuzzer,address", "-fprofile-instr-generate", "-fcoverage-mapping")
+# What libFuzzer finds within a second: it sees with what bytes are compared.
+BROKEN = """
+#include <stddef.h>
+#include <stdint.h>
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (size > 2 && data[0] == 'B' && data[1] == 'A' && data[2] == 'D')
+		__builtin_trap();
+	return 0;
+}
+"""
+SOUND = BROKEN.replace("__builtin_trap();", "return 0;").replace("'D'", "'C'")
+
+
+def farm(tmp_path, hours, *targets):
+    env = dict(os.environ, FUZZ_DIR=str(tmp_path), FUZZ_SEEDS=str(tmp_path / "seeds"), FUZZ_BUILD="no", FUZZ_JOBS="2")
+    return subprocess.run([TOP / "scripts/fuzz-farm", hours, *targets], env=env, text=True, capture_output=True, timeout=300)
+
+
+def compiled(tmp_path, **sources):
+    (tmp_path / "fuzz").mkdir()
+    for name, text in sources.items():
+        source = tmp_path / f"{name}.c"
+        source.write_text(text)
+        made = subprocess.run(["clang", *FLAGS, "-o", tmp_path / f"fuzz/fuzz_{name}", source], capture_output=True, text=True)
+        if made.returncode:
+            raise SkipTest(f"no libFuzzer: {made.stderr.splitlines()[-1]}")
+
+
+def test_a_mistake_is_found_kept_and_replayed(tmp_path):
+    for tool in ("clang", "llvm-profdata", "llvm-cov"):
+        if not shutil.which(tool):
+            raise SkipTest(f"no {tool}")
+    compiled(tmp_path, broken=BROKEN, sound=SOUND)
+    seed = tmp_path / "seeds/fuzz_sound/first"
+    seed.parent.mkdir(parents=True)
+    seed.write_bytes(b"BA")
+    run = farm(tmp_path, "0.0017", "broken", "fuzz_sound")
+    assert run.returncode == 1, run
+    said = {line.split(":")[0]: line for line in run.stdout.splitlines()}
+    assert said.keys() >= {"FAIL fuzz-farm.fuzz_broken", "PASS fuzz-farm.fuzz_sound"}, run
+    # The command that is told crashes in the same way, and the input is the mistake.
+    commands = (tmp_path / "crashes/replay").read_text().splitlines()
+    assert commands and commands[0] in said["FAIL fuzz-farm.fuzz_broken"], commands
+    program, crash = commands[0].split()
+    assert pathlib.Path(crash).read_bytes().startswith(b"BAD")
+    again = subprocess.run([program, crash], capture_output=True, text=True)
+    assert again.returncode != 0 and "deadly signal" in again.stderr, again
+    # The seed stays, and what reaches more was added.
+    minimised = list((tmp_path / "minimised/fuzz_sound").iterdir())
+    assert "first" in {p.name for p in minimised} and any(p.read_bytes().startswith(b"BAC") for p in minimised), minimised
+    rows = (tmp_path / "coverage").read_text().splitlines()
+    assert any("sound.c" in row and row.strip().startswith("100.0 %") for row in rows), rows
+    # What crashes no more is no failure of the next run; what has crashed stays until somebody has looked at it.
+    shutil.rmtree(tmp_path / "crashes")
+    assert farm(tmp_path, "0.0003", "sound").returncode == 0
+
+
+def test_what_is_no_target_is_told(tmp_path):
+    for arguments, text in ((("0.1", "nonsense"), "there is no target fuzz_nonsense"), (("soon",), "usage: fuzz-farm HOURS")):
+        run = farm(tmp_path, *arguments)
+        assert run.returncode == 2 and text in run.stderr, run
+    listed = subprocess.run([TOP / "scripts/fuzz-farm", "--list"], text=True, capture_output=True, timeout=60)
+    assert {"fuzz_dap", "fuzz_rpc_message", "fuzz_kfdsim"} <= set(listed.stdout.split()), listed
