@@ -4,6 +4,7 @@
 #   make check           build with ASan+UBSan and run every test this machine can run
 #   make vscode          the extension for VS Code, build/vscode/gpu-agent.vsix; needs npm
 #   make bench           measure; prints a table of ratios
+#   make bench-compare BASE=COMMIT   the same here and there; fails where a ratio is worse by a tenth
 #   make dist            the sources of the last commit, build/gpu-agent-VERSION.tar.xz
 #   make install         DESTDIR= prefix= sysconfdir= libexecdir= ... honoured
 #   make V=1             show commands;  make O=dir  build elsewhere
@@ -223,6 +224,11 @@ check-unit: tests
 .PHONY: bench
 bench: all $(foreach p,$(bench_programs),$(O)/bench/$(p))
 	$(Q)bench/run --build $(O)
+
+# BASE=COMMIT, a directory, or a file of `bench/run --json`; PARTS="ping wave" measures those alone.
+.PHONY: bench-compare
+bench-compare:
+	$(Q)bench/compare $(if $(BASE),$(BASE),$(error make bench-compare BASE=COMMIT)) $(PARTS)
 
 # For scripts: make print-tests, print-fuzzers, print-system_tests, print-WARN.
 .PHONY: print-tests print-fuzzers print-system_tests print-WARN

@@ -3,6 +3,7 @@ test_src := tests/lib/testlib.c
 fuzz_src := tests/lib/fuzzlib.c
 cunit_libs := $(call pkg_libs,cunit)
 
+include tests/bench/module.mk
 include tests/unit/module.mk
 include tests/values/module.mk
 include tests/fuzz/module.mk

@@ -1,0 +1,1 @@
+system_tests += tests/bench/test_compare.py
