@@ -19,9 +19,9 @@ BROKEN = """
 #include <stdint.h>
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	if (size > 2 && data[0] == 'B' && data[1] == 'A' && data[2] == 'D')
-		__builtin_trap();
-	return 0;
+    if (size > 2 && data[0] == 'B' && data[1] == 'A' && data[2] == 'D')
+        __builtin_trap();
+    return 0;
 }
 """
 SOUND = BROKEN.replace("__builtin_trap();", "return 0;").replace("'D'", "'C'")
