@@ -42,6 +42,7 @@ static const struct {
 	{ "gpu.flags", NULL, "the debug flags" },
 	{ "code.list", "snapshot PID" },
 	{ "code.locate", "disassemble PID" },
+	{ "code.source", NULL, "the sources in debug information" },
 	{ "code.read", "disassemble PID" },
 	{ "watchpoint.set", "watchpoint PID set" },
 	{ "watchpoint.clear", "watchpoint PID clear" },

@@ -23,7 +23,9 @@
  *	code/paths.c  paths, which may be URIs; where sources are
  *	code/memory.c  bytes
  *	code/instructions.c  instructions
- *	code/listing.c  the code of a function as a source
+ *	code/texts.c    what is shown in place of files
+ *	code/listing.c  the code of a function as such a text
+ *	code/embedded.c a source that the debug information has, as such a text
  *	breakpoints.c exception filters and watch points
  *	evaluate.c    what the user types
  *	console.c     the words of the console
@@ -166,8 +168,10 @@ struct dap_registers {
 
 /** What the agent told of a frame's variables, or of an expression. */
 struct dap_told;
-/** Code that is shown in place of a source. */
-struct dap_listing;
+/** What is shown in place of a file. */
+struct dap_text;
+/** What the agent said about a source in the debug information. */
+struct dap_embedded;
 struct disasm;
 
 /** Signs that a person uses the editor; times are monotonic. */
@@ -260,9 +264,13 @@ struct dap {
 	struct disasm *disasm; /**< For the architecture disasm_cpu; NULL until it is needed. */
 	char disasm_cpu[32];
 	bool disasm_noted; /**< What there is to say about the disassembler was said. */
-	struct dap_listing *listings; /**< Their references are their positions plus one. */
-	size_t n_listings;
-	uint64_t listing_uses; /**< How often one was used. */
+	struct dap_text *texts; /**< Shown in place of files. */
+	size_t n_texts;
+	uint64_t text_uses;    /**< How often one was used. */
+	uint32_t n_references; /**< How many were given to texts. */
+	struct dap_embedded *embedded;
+	size_t n_embedded;
+	uint32_t embedded_generation; /**< Number of the snapshot that they are of. */
 
 	uint64_t filters; /**< Exception filters that are on, one bit each. */
 	bool watching;	  /**< Watch points are set. */
@@ -625,19 +633,37 @@ int dap_disassemble(struct dap *d, const struct dap_request *q, struct dap_answe
 int dap_show_instructions(struct dap *d, uint64_t address, uint32_t before, uint32_t count,
 			  struct out *o, struct agent_err *err);
 
+/* code/texts.c */
+
+/** Forget all texts. */
+void dap_texts_deinit(struct dap *d);
+/** Handler of `source`. */
+int dap_source(struct dap *d, const struct dap_request *q, struct dap_answer *ret);
+
 /* code/listing.c */
 
 /**
  * Find the code around an address as a source.
- * @param ret_name  Name of the source, valid as long as the session.
+ * @param place     What the agent knows of the address; NULL for nothing.
+ * @param ret_name  Name of the source, valid as long as the request.
  * @param ret_line  Line of the instruction, counted from 1.
- * @return its sourceReference, the same for each address of a function; 0, which is none, when it cannot be had.
+ * @return its sourceReference, the same for each address of a function while its code is the same; 0, which is none,
+ *         when it cannot be had.
  */
-uint32_t dap_listing_at(struct dap *d, uint32_t gpu_id, uint64_t pc, const char **ret_name, uint32_t *ret_line);
-/** Forget all of them. */
-void dap_listings_deinit(struct dap *d);
-/** Handler of `source`. */
-int dap_source(struct dap *d, const struct dap_request *q, struct dap_answer *ret);
+uint32_t dap_listing_at(struct dap *d, uint32_t gpu_id, const struct rpc_code_place *place, uint64_t pc,
+			const char **ret_name, uint32_t *ret_line);
+
+/* code/embedded.c */
+
+/**
+ * Find a source in the debug information of a code object.
+ * @param place  What the agent knows of an address whose code was made of the source; NULL for nothing.
+ * @param file   The source, as the frames of the place name it.
+ * @return its sourceReference; 0: it is not there.
+ */
+uint32_t dap_embedded_at(struct dap *d, const struct rpc_code_place *place, const char *file);
+/** Forget what is known of them. */
+void dap_embedded_forget(struct dap *d);
 
 /* breakpoints.c */
 

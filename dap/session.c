@@ -142,7 +142,8 @@ void dap_session_end(struct dap *d)
 	dap_snapshot_free(d->snap);
 	dap_snapshot_free(d->before);
 	d->snap = d->before = NULL;
-	dap_listings_deinit(d);
+	dap_texts_deinit(d);
+	dap_embedded_forget(d);
 	dap_forget(d);
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "dap/code/instructions.h"
 #include "dap/values/values.h"
 #include "protocol/stop_reason.h"
 
@@ -243,26 +244,47 @@ static void put_file(struct dap *d, struct out *o, const struct rpc_frame *f, co
 		     line && f->has_column && f->column ? f->column - !d->columns_from : 0);
 }
 
+/* Append a source that the adapter has, and the place in it. */
+static void put_reference(struct dap *d, struct out *o, uint32_t reference, const char *name, const char *origin,
+			  uint32_t line, uint32_t column)
+{
+	out_json_fmt(o, ",'source':{'name':%s,'sourceReference':%u,'origin':%s}", name, reference, origin);
+	out_json_fmt(o, ",'line':%u,'column':%u", line - !d->lines_from, column - !d->columns_from);
+}
+
 /*
- * Append source, line and column.  Where the file is not here, or the place in it is not known, that is the code:
- * editors show what stopped a thread at a line of a source, and complain of one that they cannot open.
+ * Append source, line and column.  Where the file is not here, that is the text in the debug information; where there
+ * is none, or the place in it is not known, the code: editors show what stopped a thread at a line of a source, and
+ * complain of one that they cannot open.
  */
 static void put_source(struct dap *d, struct out *o, const struct dap_thread *t, const struct rpc_frame *f, uint64_t pc)
 {
 	const char *path = f && f->file ? dap_source_path(d, &d->arena, f->file) : NULL, *name;
+	bool has_line = f && f->file && f->has_line && f->line;
+	const struct rpc_code_place *place;
 	const char *origin = "disassembly";
-	uint32_t line, reference = 0;
+	uint32_t line, reference;
 
-	if (!path || !f->has_line || !f->line)
-		reference = dap_listing_at(d, t->place->gpu_id, pc, &name, &line);
+	if (path && has_line) {
+		put_file(d, o, f, path);
+		return;
+	}
+	place = dap_locate(d, &d->arena, &pc, 1);
+	reference = has_line ? dap_embedded_at(d, place, f->file) : 0;
+	if (reference) {
+		origin = rpc_arena_printf(&d->arena, "%s, in the debug information", f->file);
+		put_reference(d, o, reference, str_base_name(f->file), origin, f->line,
+			      f->has_column && f->column ? f->column : 1);
+		return;
+	}
+	reference = dap_listing_at(d, t->place->gpu_id, place, pc, &name, &line);
 	if (!reference) {
 		put_file(d, o, f, path);
 		return;
 	}
 	if (f && f->file)
 		origin = f->has_line ? rpc_arena_printf(&d->arena, "%s:%u", f->file, f->line) : f->file;
-	out_json_fmt(o, ",'source':{'name':%s,'sourceReference':%u,'origin':%s}", name, reference, origin);
-	out_json_fmt(o, ",'line':%u,'column':%u", line - !d->lines_from, d->columns_from);
+	put_reference(d, o, reference, name, origin, line, 1);
 }
 
 /* The length of a name without the parameters that end it. */

@@ -147,6 +147,23 @@ static void find_sources(struct dap *d, struct listing *l)
 	l->places = dap_locate(d, &d->arena, addresses, n);
 }
 
+/* Append the source of an instruction.  @return false if it is not to be had. */
+static bool put_location(struct dap *d, struct out *o, const struct rpc_code_place *p, const char *file)
+{
+	const char *path = dap_source_path(d, &d->arena, file);
+	uint32_t reference = path ? 0 : dap_embedded_at(d, p, file);
+
+	if (!path && !reference)
+		return false;
+	out_json_fmt(o, ",'location':{'name':%s", str_base_name(file));
+	if (path)
+		dap_put_path(d, o, path);
+	else
+		out_json_fmt(o, ",'sourceReference':%u", reference);
+	out_char(o, '}');
+	return true;
+}
+
 /*
  * Append symbol and source line of an instruction.
  * @param file  File of the instructions above, as far as they are shown; NULL for none.  A location
@@ -162,13 +179,8 @@ static void put_place(struct dap *d, struct out *o, const struct rpc_code_place 
 	if (!f || !f->file || !f->has_line)
 		return;
 	if (!*file || strcmp(*file, f->file) != 0) {
-		const char *path = dap_source_path(d, &d->arena, f->file);
-
-		if (!path)
+		if (!put_location(d, o, p, f->file))
 			return;
-		out_json_fmt(o, ",'location':{");
-		dap_put_path(d, o, path);
-		out_char(o, '}');
 		*file = f->file;
 	}
 	out_json_fmt(o, ",'line':%u", f->line - !d->lines_from);

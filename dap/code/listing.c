@@ -2,9 +2,6 @@
 /*
  * The code of a function as a text, which an editor shows where the source is not on this machine: a line for each
  * instruction, and one that names the source line where that changes.
- *
- * A reference stands for the function of a code object as long as the session lasts.  The text is made when it is
- * first needed, and again when it had to make room for others.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -14,11 +11,9 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "dap/code/instructions.h"
+#include "dap/code/texts.h"
 #include "disasm/disasm.h"
 
-/* Functions that have a reference, and bytes that their texts take together. */
-#define LISTINGS_MAX 256u
-#define TEXTS_MAX    ((size_t)4 << 20)
 /* Bytes of code in one listing; of code that no symbol names, where it may be anything; and of its text. */
 #define CODE_MAX     (UINT64_C(32) << 10)
 #define UNNAMED_MAX  1024u
@@ -27,64 +22,12 @@
 #define NAME_MAX_SHOWN 200u
 #define ADDRESSES_MAX  4096u
 
-/* Code that is shown as a text. */
-struct dap_listing {
-	char *key;  /* Code object, symbol and address. */
-	char *name; /* Of the source, for the editor. */
-	char cpu[32];
-	uint64_t start, size;
-	bool whole;	/* It begins where its function does. */
-	bool failed;	/* The text says why there is no code. */
-	uint64_t used;	/* When it was used last, counted in uses. */
-	struct out text;
-	uint64_t *addresses; /* Of each line; 0 for one without an instruction. */
-	size_t n_lines, room;
+/* Code as it was read, or why it could not be. */
+struct code {
+	uint8_t *bytes; /* NULL: it could not. */
+	size_t size;
+	const char *why;
 };
-
-static size_t bytes_of(const struct dap_listing *l)
-{
-	return l->text.size + l->room * sizeof(*l->addresses);
-}
-
-static void forget_text(struct dap_listing *l)
-{
-	out_deinit(&l->text);
-	free(l->addresses);
-	l->addresses = NULL;
-	l->n_lines = l->room = 0;
-}
-
-void dap_listings_deinit(struct dap *d)
-{
-	for (size_t i = 0; i < d->n_listings; i++) {
-		forget_text(&d->listings[i]);
-		free(d->listings[i].key);
-		free(d->listings[i].name);
-	}
-	free(d->listings);
-	d->listings = NULL;
-	d->n_listings = 0;
-}
-
-/* Make room for a text by forgetting those that were not used for the longest time. */
-static void keep_within_bounds(struct dap *d, const struct dap_listing *used)
-{
-	for (;;) {
-		struct dap_listing *oldest = NULL;
-		size_t bytes = 0;
-
-		for (size_t i = 0; i < d->n_listings; i++) {
-			struct dap_listing *l = &d->listings[i];
-
-			bytes += bytes_of(l);
-			if (l != used && bytes_of(l) && (!oldest || l->used < oldest->used))
-				oldest = l;
-		}
-		if (bytes <= TEXTS_MAX || !oldest)
-			return;
-		forget_text(oldest);
-	}
-}
 
 /* ------------------------------------------------------------------ text --------------------- */
 
@@ -96,7 +39,7 @@ static void put_name(struct out *o, const char *name)
 }
 
 /* End a line.  @param address  That of its instruction, or 0. */
-static void end_line(struct dap_listing *l, uint64_t address)
+static void end_line(struct dap_text *l, uint64_t address)
 {
 	out_char(&l->text, '\n');
 	if (l->n_lines < l->room)
@@ -104,9 +47,9 @@ static void end_line(struct dap_listing *l, uint64_t address)
 }
 
 /* Begin the text, with room for so many lines.  @return false without memory. */
-static bool begin_text(struct dap_listing *l, size_t n_lines)
+static bool begin_text(struct dap_text *l, size_t n_lines)
 {
-	forget_text(l);
+	dap_text_clear(l);
 	out_init(&l->text, 0);
 	l->addresses = calloc(n_lines, sizeof(*l->addresses));
 	l->room = l->addresses ? n_lines : 0;
@@ -114,7 +57,7 @@ static bool begin_text(struct dap_listing *l, size_t n_lines)
 }
 
 /* Append the place in the source where it is another than that of the line above. */
-static void put_place(struct dap_listing *l, const struct rpc_code_place *p, const struct rpc_frame **above)
+static void put_place(struct dap_text *l, const struct rpc_code_place *p, const struct rpc_frame **above)
 {
 	const struct rpc_frame *f = p->n_frames ? &p->frames[0] : NULL;
 
@@ -130,7 +73,7 @@ static void put_place(struct dap_listing *l, const struct rpc_code_place *p, con
 }
 
 /* Append instructions with their places, as many as one call to the agent takes. */
-static void put_some(struct dap *d, struct dap_listing *l, const struct disasm_line *lines, size_t n)
+static void put_some(struct dap *d, struct dap_text *l, const struct disasm_line *lines, size_t n)
 {
 	struct rpc_arena arena;
 	const struct rpc_code_place *places;
@@ -153,9 +96,8 @@ static void put_some(struct dap *d, struct dap_listing *l, const struct disasm_l
 }
 
 /* A text that says why there is none. */
-static int put_failure(struct dap_listing *l, const char *why)
+static int put_failure(struct dap_text *l, const char *why)
 {
-	l->failed = true;
 	if (!begin_text(l, 1))
 		return -ENOMEM;
 	out_fmt(&l->text, "; no code can be read at 0x%" PRIx64 ": ", l->start);
@@ -165,7 +107,7 @@ static int put_failure(struct dap_listing *l, const char *why)
 }
 
 /* Write the text of code that was read. */
-static int put_code(struct dap *d, struct dap_listing *l, const uint8_t *code, size_t size)
+static int put_code(struct dap *d, struct dap_text *l, const uint8_t *code, size_t size)
 {
 	size_t room = size / disasm_word_size(d->disasm) + 1, at, n;
 	const struct disasm_range range = { .start = l->start, .around = l->start, .count = room };
@@ -189,36 +131,60 @@ static int put_code(struct dap *d, struct dap_listing *l, const uint8_t *code, s
 	return out_error(&l->text);
 }
 
-/* Make the text of a listing, which says so where there is no code.  @return 0, -ENOMEM. */
-static int make_text(struct dap *d, struct dap_listing *l)
+/* Read what is listed. */
+static struct code read_code(struct dap *d, const struct dap_text *l)
 {
 	const struct rpc_memory_read_params p = { .session = d->session, .address = l->start,
 						  .size = (uint32_t)l->size };
 	struct agent_err err = { 0 };
-	uint8_t *code;
-	size_t size;
+	struct code c = { 0 };
 	int r = dap_disasm_for(d, l->cpu, &err);
 
-	l->failed = false;
 	if (r == 0)
-		r = dap_memory_get(d, &p, &code, &size, &err);
-	if (r == 0 && !size)
+		r = dap_memory_get(d, &p, &c.bytes, &c.size, &err);
+	if (r == 0 && !c.size)
 		r = dap_invalid(&err, "there is no memory");
-	r = r == 0 ? put_code(d, l, code, size) : put_failure(l, dap_plain(err.message));
 	if (r < 0)
-		forget_text(l);
-	keep_within_bounds(d, l);
+		c = (struct code){ .why = rpc_arena_printf(&d->arena, "%s", dap_plain(err.message)) };
+	return c;
+}
+
+static uint64_t digest_of(const struct code *c)
+{
+	const char *why = c->why ? c->why : "";
+
+	return c->bytes ? dap_text_digest(c->bytes, c->size) : dap_text_digest(why, strlen(why));
+}
+
+/* Make the text of what was read, which says so where there is no code.  @return 0, -ENOMEM. */
+static int put_text(struct dap *d, struct dap_text *l, const struct code *c)
+{
+	int r = c->bytes ? put_code(d, l, c->bytes, c->size) : put_failure(l, c->why ? c->why : "");
+
+	if (r < 0)
+		dap_text_clear(l);
+	dap_text_keep(d, l);
 	return r;
+}
+
+/* See dap_text.make. */
+static int make_again(struct dap *d, struct dap_text *l, struct agent_err *err)
+{
+	const struct code c = read_code(d, l);
+
+	if (digest_of(&c) != l->digest)
+		return dap_invalid(err, "sourceReference: other code is at 0x%" PRIx64 " now", l->start);
+	return put_text(d, l, &c) < 0 ? agent_err_no_memory(err, NULL) : 0;
 }
 
 /* ------------------------------------------------------------------ references --------------- */
 
 /* Fill in what is shown around an address. */
-static void choose_code(struct dap_listing *l, const struct rpc_code_place *place, uint64_t pc)
+static void choose_code(struct dap_text *l, const struct rpc_code_place *place, uint64_t pc)
 {
 	const struct rpc_symbol *s = place && place->has_symbol && place->symbol.address <= pc ? &place->symbol : NULL;
 
-	*l = (struct dap_listing){ .start = pc, .size = UNNAMED_MAX, .whole = true };
+	*l = (struct dap_text){ .start = pc, .size = UNNAMED_MAX, .whole = true };
 	if (!s)
 		return;
 	/* What is too long is shown from the address on. */
@@ -248,84 +214,54 @@ static char *source_name(const char *symbol, uint64_t start)
 	return strdup(o.data);
 }
 
-/* Add a listing.  @return its position; -ENOMEM, -ENOSPC. */
-static int add_listing(struct dap *d, const struct dap_listing *l)
+/* Make a new text one of the code that was chosen. */
+static bool name_text(struct dap_text *t, const struct dap_text *chosen, const char *symbol)
 {
-	if (d->n_listings == LISTINGS_MAX)
-		return -ENOSPC;
-	if (!d->listings)
-		d->listings = calloc(LISTINGS_MAX, sizeof(*d->listings));
-	if (!d->listings || !l->key || !l->name)
-		return -ENOMEM;
-	d->listings[d->n_listings] = *l;
-	return (int)d->n_listings++;
+	t->name = source_name(symbol, chosen->start);
+	t->mime_type = "text/x-asm";
+	t->make = make_again;
+	str_copy(t->cpu, sizeof(t->cpu), chosen->cpu);
+	t->start = chosen->start;
+	t->size = chosen->size;
+	t->whole = chosen->whole;
+	return t->name;
 }
 
-/* Find the listing around an address, or add it.  @return its position, negative for none. */
-static int find_listing(struct dap *d, const char *cpu, uint64_t pc)
+/* Find the text of the code around an address, as it is now.  @return NULL: it cannot be had. */
+static struct dap_text *find_text(struct dap *d, const char *cpu, const struct rpc_code_place *place, uint64_t pc)
 {
-	const struct rpc_code_place *place = dap_locate(d, &d->arena, &pc, 1);
-	const char *symbol = place && place->has_symbol ? place->symbol.name : NULL;
-	struct dap_listing l;
-	const char *key;
-	int r;
+	const char *symbol = place && place->has_symbol ? place->symbol.name : NULL, *what;
+	struct dap_text chosen, *t;
+	struct code c;
 
-	choose_code(&l, place, pc);
-	key = rpc_arena_printf(&d->arena, "%s %s 0x%" PRIx64 " %s", place && place->uri ? place->uri : "",
-			       symbol ? symbol : "", l.start, cpu);
-	for (size_t i = 0; key && i < d->n_listings; i++)
-		if (!strcmp(d->listings[i].key, key))
-			return (int)i;
-	str_copy(l.cpu, sizeof(l.cpu), cpu);
-	l.key = key ? strdup(key) : NULL;
-	l.name = source_name(symbol, l.start);
-	r = add_listing(d, &l);
-	if (r < 0) {
-		free(l.key);
-		free(l.name);
-	}
-	return r;
+	choose_code(&chosen, place, pc);
+	str_copy(chosen.cpu, sizeof(chosen.cpu), cpu);
+	what = rpc_arena_printf(&d->arena, "code %s %s 0x%" PRIx64 " %s", place && place->uri ? place->uri : "",
+				symbol ? symbol : "", chosen.start, cpu);
+	t = what ? dap_text_current(d, what) : NULL;
+	if (!what || (t && t->text.size))
+		return t;
+	c = read_code(d, &chosen);
+	t = dap_text_take(d, what, digest_of(&c));
+	if (!t || (!t->name && !name_text(t, &chosen, symbol)))
+		return NULL;
+	return t->text.size || put_text(d, t, &c) == 0 ? t : NULL;
 }
 
-uint32_t dap_listing_at(struct dap *d, uint32_t gpu_id, uint64_t pc, const char **ret_name, uint32_t *ret_line)
+uint32_t dap_listing_at(struct dap *d, uint32_t gpu_id, const struct rpc_code_place *place, uint64_t pc,
+			const char **ret_name, uint32_t *ret_line)
 {
 	const struct rpc_device *device = dap_device(d, gpu_id);
-	int at = device ? find_listing(d, device->arch, pc) : -ENODEV;
-	struct dap_listing *l = at >= 0 ? &d->listings[at] : NULL;
+	const struct dap_text *t = device ? find_text(d, device->arch, place, pc) : NULL;
 	size_t line = 0;
 
-	if (!l)
-		return 0;
-	l->used = ++d->listing_uses;
-	/* Code that could not be read may have come meanwhile. */
-	if ((!l->text.size || l->failed) && make_text(d, l) < 0)
+	if (!t)
 		return 0;
 	/* The instruction that an address is in: lines without one stand in front of theirs. */
-	for (size_t i = 0; i < l->n_lines; i++)
-		if (l->addresses[i] && l->addresses[i] <= pc)
+	for (size_t i = 0; i < t->n_lines; i++)
+		if (t->addresses[i] && t->addresses[i] <= pc)
 			line = i;
-	*ret_name = l->name;
+	*ret_name = t->name;
 	*ret_line = (uint32_t)line + 1;
-	return (uint32_t)at + 1;
-}
-
-int dap_source(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
-{
-	struct dap_json v = dap_json_get(q->args, "sourceReference");
-	struct dap_listing *l;
-	int64_t reference = 0;
-
-	if (dap_json_has(v) && !dap_json_i64(v, &reference))
-		reference = -1;
-	if (!reference)
-		return agent_err_set(&ret->err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
-				     "source: the editor reads files of this machine itself");
-	if (reference < 0 || (uint64_t)reference > d->n_listings)
-		return dap_invalid(&ret->err, "sourceReference: no frame of this session has had it");
-	l = &d->listings[reference - 1];
-	l->used = ++d->listing_uses;
-	if ((!l->text.size || l->failed) && make_text(d, l) < 0)
-		return agent_err_no_memory(&ret->err, NULL);
-	out_json_fmt(&ret->body, "{'content':%s,'mimeType':'text/x-asm'}", l->text.data);
-	return 0;
+	return t->reference;
 }

@@ -48,6 +48,8 @@ bool debug_info_has_lines(struct debug_info *d, uint64_t low, uint64_t high);
 
 /** Add frames, innermost first; none when nothing is known about the address. */
 void debug_info_locate(struct debug_info *d, uint64_t address, struct symbols_location *l);
+/** As symbols_image_source(). */
+int debug_info_source(struct debug_info *d, uint64_t address, const char *file, const char **ret, size_t *ret_size);
 
 /** As symbols_image_parameters(), of the function that is around the address. */
 int debug_info_parameters(struct debug_info *d, uint64_t address,

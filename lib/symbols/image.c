@@ -515,6 +515,14 @@ void symbols_image_locate(struct symbols_image *i, uint64_t address, struct symb
 		location_set_function(ret, outermost, s->name);
 }
 
+int symbols_image_source(struct symbols_image *i, uint64_t address, const char *file, const char **ret,
+			 size_t *ret_size)
+{
+	struct debug_info *d = symbols_image_debug_info(i);
+
+	return d ? debug_info_source(d, address, file, ret, ret_size) : -ENOENT;
+}
+
 bool symbols_image_has_lines(struct symbols_image *i)
 {
 	struct debug_info *d = symbols_image_debug_info(i);

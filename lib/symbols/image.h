@@ -156,6 +156,16 @@ int symbols_image_parameters(struct symbols_image *i, uint64_t kernel,
  * Always fills @p ret.  Of a cubin that is not relocated nothing is known.
  */
 void symbols_image_locate(struct symbols_image *i, uint64_t address, struct symbols_location *ret);
+/**
+ * Find the text of a source, which compilers can put into debug information (clang -gembed-source).
+ * @param address  In code that was made of it.
+ * @param file     As symbols_image_locate() names it.
+ * @param ret      Borrowed from the image; it ends with a NUL.
+ * @param ret_size Its bytes without that.
+ * @return 0, -ENOENT, -EBADMSG, -ENOMEM.
+ */
+int symbols_image_source(struct symbols_image *i, uint64_t address, const char *file, const char **ret,
+			 size_t *ret_size);
 /** Is there a source line for any of its code?  For a large image this takes a while. */
 bool symbols_image_has_lines(struct symbols_image *i);
 /**

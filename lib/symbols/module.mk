@@ -4,7 +4,7 @@ symbols_src := $(addprefix lib/symbols/,memory.c uri.c code_list.c aql.c code_el
 	metadata/msgpack.c metadata/metadata.c metadata/nv_info.c demangle.c \
 	location.c image.c cache.c \
 	$(addprefix debug/,pieces.c budget.c debug_info.c debug_scopes.c debug_lines.c debug_children.c \
-	line_table.c relocate.c die.c die_type.c))
+	line_table.c line_source.c relocate.c die.c die_type.c))
 symbols_cflags := $(call pkg_cflags,libdw libelf)
 # For foo_ldlibs of whatever uses this module.  libiberty is a static library everywhere.
 symbols_ldlibs := $(call pkg_libs,libdw libelf) -liberty

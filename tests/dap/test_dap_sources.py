@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Sources that are not where the compiler saw them."""
+import contextlib
 import os
+import subprocess
 import sys
 
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
+import npm
 import pytest
-from dapclient import Adapter, runs_on, scene
+from dapclient import DATA, Adapter, runs_on, scene
+from harness import Scene
 
 
 def opened(s, **arguments):
@@ -96,6 +100,32 @@ def test_code_in_place_of_a_source():
         runs_on(s)
 
 
+@pytest.mark.parametrize("place", ["spin+16", "spin+80"], ids=["named", "unnamed"])
+def test_other_code_at_the_same_address(place):
+    """What an editor keeps of a sourceReference stays true: other code has another one, also where no symbol names it."""
+    with scene(f"waves 0 halted 4 {place}") as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid)
+        a.pause()
+        frame = a.frame(1)
+        lines, here = content(a, frame)
+        assert ("spin@" in lines[0]) == (place == "spin+16"), lines[0]
+        pc = int(frame["instructionPointerReference"], 16)
+        a.call("continue", threadId=1)
+        with open(f"/proc/{s.app.pid}/mem", "r+b", buffering=0) as memory:
+            memory.seek(pc)
+            memory.write(bytes.fromhex("230080bf"))  # s_nop 35
+        a.pause()
+        other = a.frame(1)
+        assert other["source"]["sourceReference"] != frame["source"]["sourceReference"], "it stands for another text"
+        now, new = content(a, other)
+        assert new.endswith("s_nop 35") and not here.endswith("s_nop 35") and len(now) >= 2, (new, here)
+        assert content(a, frame) == (lines, here), "the first one still stands for the first text"
+        a.pause()
+        assert a.frame(1)["source"] == other["source"]
+        a.finish()
+        runs_on(s)
+
+
 def test_lines_and_columns_from_0():
     with scene() as s, Adapter(s.socket) as a:
         a.call("initialize", adapterID="x", linesStartAt1=False, columnsStartAt1=False)
@@ -119,3 +149,105 @@ def test_there_is_no_code():
         assert lines == [here] and here.startswith("; no code can be read at 0x10: "), lines
         assert a.call("exceptionInfo", threadId=stopped["threadId"])["description"]
         a.finish()
+
+
+# -- sources in the debug information --------------------------------------------------------------
+
+def compile_embedded(directory, text, name="kernel.cl", folder="/nowhere/src"):
+    """A code object that has its source in itself; the file is gone."""
+    work = directory / "compiled"
+    work.mkdir(exist_ok=True)
+    (work / name).write_text(text)
+    npm.need("clang", "ld.lld")
+    subprocess.run(["clang", "-x", "cl", "-target", "amdgcn-amd-amdhsa", "-mcpu=gfx90a", "-mcode-object-version=4", "-nogpulib", "-O1",
+                    "-gdwarf-5", "-gembed-source", f"-fdebug-compilation-dir={folder}", name, "-o", directory / "kernel.co"],
+                   cwd=work, check=True, timeout=60)
+    (work / name).unlink()
+    return directory / "kernel.co"
+
+
+SPIN = (DATA / "spin.cl").read_text()
+EMBEDDED = "runtime ttmp; load {}; queues 1; waves 0 memory 4 scale+104; spin"
+
+
+@contextlib.contextmanager
+def embedded(text, app=EMBEDDED, **kwargs):
+    with Scene(app=None, gpus="gfx90a") as s:
+        s.app = s.start_app(app.format(compile_embedded(s.directory, text, **kwargs)))
+        yield s
+
+
+def told(a, frame):
+    return a.call("source", source=frame["source"], sourceReference=frame["source"]["sourceReference"])
+
+
+def test_a_source_in_the_debug_information():
+    """/nowhere is not here: the frames are in the text that the code object has, all of them in the same."""
+    hostile = "// \U0001f600 \x01\x7f\"\\ é\n"
+    with embedded(SPIN + hostile) as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid)
+        frames = a.call("stackTrace", threadId=a.event("stopped")["threadId"])["stackFrames"]
+        assert [(f["name"].partition("(")[0], f["line"]) for f in frames] == [("inner", 8), ("middle", 14), ("scale", 30)], frames
+        assert all(f["source"] == frames[0]["source"] and f["column"] > 1 for f in frames), frames
+        source = frames[0]["source"]
+        assert source["name"] == "kernel.cl" and source["origin"] == "/nowhere/src/kernel.cl, in the debug information", source
+        answer = told(a, frames[0])
+        assert answer == {"content": SPIN + hostile}, answer
+        line = a.call("disassemble", memoryReference=frames[0]["instructionPointerReference"], instructionCount=1)["instructions"][0]
+        assert line["location"] == {"name": "kernel.cl", "sourceReference": source["sourceReference"]} and line["line"] == 8, line
+        refused, = a.call("setBreakpoints", source=source, breakpoints=[{"line": 8}])["breakpoints"]
+        assert not refused["verified"], refused
+        a.pause()
+        a.call("continue", threadId=1)
+        a.pause()
+        assert a.frame(1)["source"] == source, "the same as long as the session lasts"
+        a.finish()
+        runs_on(s)
+
+
+def test_a_file_counts_before_the_debug_information():
+    with embedded(SPIN) as s:
+        work = s.directory / "work"
+        work.mkdir()
+        (work / "kernel.cl").write_text("other\n")
+        with Adapter(s.socket) as a:
+            a.start(pid=s.app.pid, sourceFolders=[str(work)])
+            assert a.frame()["source"] == {"name": "kernel.cl", "path": str(work / "kernel.cl")}
+            a.finish()
+
+
+def test_a_long_source_is_cut_at_a_line():
+    with embedded(SPIN + "/*\n" + "all work and no play\n" * 60000 + "*/\n") as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid)
+        content = told(a, a.frame(a.event("stopped")["threadId"]))["content"]
+        assert content.startswith(SPIN) and content.endswith("play\n") and 1 << 20 >= len(content) > (1 << 20) - 30
+        said = a.wait(lambda m: m.get("event") == "output" and "all but the first" in m["body"]["output"], "what is missing")
+        assert "/nowhere/src/kernel.cl" in said["body"]["output"], said
+        a.finish()
+
+
+def test_a_source_of_a_core_file():
+    with embedded(SPIN) as s:
+        core = s.directory / "core"
+        assert s.ctl("dump", s.app.pid, "--max-stop", "60s", "-o", core).returncode == 0
+        with Adapter("/nonexistent/socket") as a:
+            a.start(coreFile=str(core))
+            assert told(a, a.frame(a.event("stopped")["threadId"]))["content"] == SPIN
+            a.finish()
+
+
+def test_the_agent_tells_a_source():
+    with embedded(SPIN) as s:
+        session = s.attach()
+        object_, = s.rpc.call("code.list", session=session)["objects"]
+        pc = s.rpc.call("gpu.snapshot", session=session)["groups"][0]["pc"]
+        asked = {"session": session, "address": pc, "file": "/nowhere/src/kernel.cl"}
+        answer = s.rpc.call("code.source", **asked)
+        assert answer["text"] == SPIN and answer["bytes"] == len(SPIN) and answer["complete"], answer
+        short = s.rpc.call("code.source", **asked, text=False)
+        assert short == {k: v for k, v in answer.items() if k != "text"}, short
+        for other in ("kernel.cl", "/nowhere/src/kernel.c", "/nowhere/src//kernel.cl", "", "/nowhere/src"):
+            assert s.rpc.call("code.source", **{**asked, "file": other}) == {"complete": True, "missing": []}, other
+        nowhere = s.rpc.call("code.source", **{**asked, "address": "0x10"})
+        assert "text" not in nowhere and nowhere["complete"], nowhere
+        assert object_["uri"]

@@ -67,6 +67,8 @@ static const struct {
 	  "n\",\"address\":\"0x1000\",\"size\":72},\"frames\":[{\"function\":\"spin\",\"fil"
 	  "e\":\"/src/spin.cl\",\"line\":7,\"column\":3,\"inlined\":false}]}],\"complete\":"
 	  "true,\"missing\":[]}" },
+	{ "code.source",
+	  "{\"bytes\":4,\"digest\":\"0x7\",\"text\":\"text\",\"complete\":true,\"missing\":[]}" },
 	{ "gpu.suspend",
 	  "{\"queues\":[],\"suspended\":2,\"lease_ms\":5000}" },
 	{ "gpu.resume",

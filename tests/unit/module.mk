@@ -98,7 +98,7 @@ test_worker_code_ldlibs += -Xlinker --wrap=openat
 define symbols_test
 $(call unit_test,symbols_$(1),symbols base,$(symbols_ldlibs))
 endef
-$(foreach t,uri list aql image limits cache metadata nv_info demangle cubin,$(eval $(call symbols_test,$(t))))
+$(foreach t,uri list aql image limits line_source cache metadata nv_info demangle cubin,$(eval $(call symbols_test,$(t))))
 # The simulator's loader stands in for the driver's.
 test_symbols_cubin_src += sim/cuda/gpu/cubin.c
 test_symbols_cubin_cflags += -Isim/cuda/gpu

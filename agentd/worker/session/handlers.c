@@ -503,6 +503,7 @@ const struct rpc_session_handlers session_handlers = {
 	.gpu_snapshot = do_snapshot,
 	.code_list = handlers_code_list,
 	.code_locate = handlers_code_locate,
+	.code_source = handlers_code_source,
 	.code_read = handlers_code_read,
 	.gpu_suspend = do_suspend,
 	.gpu_renew = do_renew,

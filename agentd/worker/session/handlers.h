@@ -21,6 +21,9 @@
 int handlers_code_list(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 		       const struct rpc_code_list_params *params, struct rpc_code_list_result *ret,
 		       struct agent_err *err);
+int handlers_code_source(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			 const struct rpc_code_source_params *params,
+			 struct rpc_code_source_result *ret, struct agent_err *err);
 int handlers_code_locate(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 			 const struct rpc_code_locate_params *params,
 			 struct rpc_code_locate_result *ret, struct agent_err *err);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* code.list, code.locate and code.read. */
+/* code.list, code.locate, code.source and code.read. */
 #include <elf.h>
 #include <errno.h>
 #include <string.h>
 
 #include "agentd/worker/session/handlers.h"
+#include "agentd/worker/snapshot/hash.h"
 #include "agentd/worker/snapshot/locations.h"
 #include "agentd/worker/snapshot/snapshot.h"
 
@@ -145,6 +146,73 @@ int handlers_code_locate(void *ctx, struct rpc_call *call, struct rpc_arena *are
 	ret->complete = !ret->n_missing;
 	code_set_deinit(&s);
 	return finish(arena, r, "code.locate", err);
+}
+
+/* ------------------------------------------------------------------ code.source -------------- */
+
+/* Most bytes of a source that are told. */
+#define SOURCE_MAX ((size_t)1 << 20)
+
+/* Copy the text, without what is behind the last whole line that there is room for.  @return whether that is all. */
+static bool copy_source(struct rpc_arena *a, const char *text, size_t size, const char **ret)
+{
+	size_t n = size < SOURCE_MAX ? size : SOURCE_MAX;
+	const char *end = n < size ? memrchr(text, '\n', n) : NULL;
+	char *copy;
+
+	if (end)
+		n = (size_t)(end - text) + 1;
+	copy = rpc_arena_alloc(a, n + 1);
+	if (!copy)
+		return false;
+	memcpy(copy, text, n);
+	copy[n] = '\0';
+	*ret = copy;
+	return n == size;
+}
+
+static void fill_source(struct rpc_arena *a, const struct rpc_code_source_params *p, const char *text, size_t size,
+			struct rpc_code_source_result *ret)
+{
+	bool all = true;
+
+	ret->has_bytes = ret->has_digest = true;
+	ret->bytes = size;
+	ret->digest = hash_bytes(hash_secret(), text, size);
+	if (!p->has_text || p->text)
+		all = copy_source(a, text, size, &ret->text);
+	if (!all && ret->missing)
+		ret->missing[ret->n_missing++] = rpc_arena_printf(a, "%.200s: all but the first %zu bytes", p->file,
+								  ret->text ? strlen(ret->text) : 0);
+}
+
+int handlers_code_source(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
+			 const struct rpc_code_source_params *params,
+			 struct rpc_code_source_result *ret, struct agent_err *err)
+{
+	struct target *t = supported(ctx, err);
+	const char *text;
+	struct code_set s;
+	size_t size;
+	bool all;
+	int r, found = -ENOENT;
+
+	if (!t)
+		return -EOPNOTSUPP;
+	arena->limit = TARGET_ARENA_MAX;
+	r = code_set_init(&s, t, arena, HANDLERS_LOOK_UP_MS);
+	if (r == 0)
+		found = code_source(&s, params->address, params->file, &text, &size);
+	if (found == -ENOMEM)
+		r = found;
+	ret->missing = rpc_arena_array(arena, CODE_MISSING_MAX + 1, sizeof(*ret->missing));
+	all = found < 0 && !code_find(&s, params->address);
+	ret->n_missing = ret->missing ? code_missing(&s, all, ret->missing) : 0;
+	if (found == 0)
+		fill_source(arena, params, text, size, ret);
+	ret->complete = !ret->n_missing;
+	code_set_deinit(&s);
+	return finish(arena, r, "code.source", err);
 }
 
 /* ------------------------------------------------------------------ code.read ---------------- */

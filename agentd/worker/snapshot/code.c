@@ -352,6 +352,20 @@ int code_locate(struct code_set *s, uint64_t address, const struct symbols_locat
 	return 0;
 }
 
+int code_source(struct code_set *s, uint64_t address, const char *file, const char **ret, size_t *ret_size)
+{
+	int r = enter(s, address);
+
+	if (r < 0)
+		return r;
+	r = symbols_image_source(s->image, address - s->current->bias, file, ret, ret_size);
+	note_debug_state(s->current, s->image);
+	if (r != -EBADMSG)
+		return r;
+	s->current->problem = "its debug information is broken";
+	return -ENOENT;
+}
+
 static int export_symbol(const struct code_set *s, const struct symbols_symbol *symbol,
 			 struct code_symbol *ret)
 {

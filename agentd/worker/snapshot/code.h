@@ -69,6 +69,13 @@ int code_examine(struct code_set *s, struct code_object *o);
  */
 int code_locate(struct code_set *s, uint64_t address, const struct symbols_location **ret);
 
+/**
+ * Find the text of a source that the debug information has, as symbols_image_source().
+ * @param ret  Valid until the next question.
+ * @return 0, -ENOENT (there is none, or nothing is known of the address), -ENOMEM.
+ */
+int code_source(struct code_set *s, uint64_t address, const char *file, const char **ret, size_t *ret_size);
+
 /** A symbol at its place in memory; its strings are in the arena. */
 struct code_symbol {
 	uint64_t address, size;

@@ -2,7 +2,10 @@
 /* Source positions, with what is inlined there. */
 #include "symbols/debug/debug_internal.h"
 
+#include <errno.h>
+
 #include "symbols/debug/die.h"
+#include "symbols/debug/line_source.h"
 #include "symbols/debug/line_table.h"
 #include "symbols/location.h"
 
@@ -11,13 +14,20 @@ struct position {
 	int line, column;
 };
 
+/* Where the line table of a unit begins.  @return false if it has none. */
+static bool find_table(struct debug_info *d, Dwarf_Die *cu, Dwarf_Word *ret)
+{
+	Dwarf_Attribute a;
+
+	return d->lines && dwarf_attr(cu, DW_AT_stmt_list, &a) && dwarf_formudata(&a, ret) == 0;
+}
+
 /* May the line program of a unit be read, beside those that have been? */
 static bool lines_fit(struct debug_info *d, Dwarf_Die *cu)
 {
-	Dwarf_Attribute a;
 	Dwarf_Word at;
 
-	if (!d->lines || !dwarf_attr(cu, DW_AT_stmt_list, &a) || dwarf_formudata(&a, &at) < 0)
+	if (!find_table(d, cu, &at))
 		return false;
 	if (d->n_rows + line_program_size(d->lines, d->lines_size, at) <= LINE_ROWS_MAX)
 		return true;
@@ -250,3 +260,20 @@ uint64_t debug_info_body(struct debug_info *d, uint64_t low, uint64_t high)
 	return low;
 }
 
+int debug_info_source(struct debug_info *d, uint64_t address, const char *file, const char **ret, size_t *ret_size)
+{
+	struct line_sections s = { .line = { d->lines, d->lines_size } };
+	struct debug_unit *u;
+	Dwarf_Word at;
+	Dwarf_Die cu;
+	int r = -ENOENT;
+
+	s.line_str.data = debug_info_section(d, "line_str", &s.line_str.size);
+	s.str.data = debug_info_section(d, "str", &s.str.size);
+	debug_enter(d);
+	u = debug_unit_of(d, address);
+	if (u && dwarf_offdie(d->dw, u->die, &cu) && find_table(d, &cu, &at))
+		r = line_source_find(&s, at, file, ret, ret_size);
+	debug_leave(d);
+	return r;
+}
