@@ -357,7 +357,8 @@ static int allow_tracer(scmp_filter_ctx ctx)
 /* With that flag, sending connects a socket of the internet (tcp(7)), which is what connect(2) is judged for. */
 static int allow_sending(scmp_filter_ctx ctx)
 {
-	int r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(sendto), 1, SCMP_A3(SCMP_CMP_MASKED_EQ, MSG_FASTOPEN, 0));
+	int r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(sendto), 1,
+				 SCMP_A3(SCMP_CMP_MASKED_EQ, MSG_FASTOPEN, 0));
 
 	return r < 0 ? r : seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(sendmsg), 1,
 					    SCMP_A2(SCMP_CMP_MASKED_EQ, MSG_FASTOPEN, 0));
@@ -404,7 +405,7 @@ static int allow_judge(scmp_filter_ctx ctx)
  * @param otherwise  What becomes of calls that are not on the list.
  * @param begin  Adds the calls of every process of a kind.
  * @param more   Adds rules that look at arguments, or NULL.
- * @param ret_notify  Calls that make or change sockets wait for whoever has this descriptor; NULL: they are as all others.
+ * @param ret_notify  Calls of sandbox_asks_broker() wait for whoever has this descriptor; NULL: they are as all others.
  */
 static int apply_to(uint32_t otherwise, int (*begin)(scmp_filter_ctx), const int *extra, size_t n_extra,
 		    int (*more)(scmp_filter_ctx), int *ret_notify)

@@ -335,7 +335,8 @@ static ssize_t receive(int fd, void *data, size_t size, int *fds, size_t *ret_n_
 		char buf[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(FD_MESSAGE_MAX * sizeof(int))];
 	} control;
 	struct iovec iov = { .iov_base = data, .iov_len = size };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.buf, .msg_controllen = sizeof(control) };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1,
+			    .msg_control = control.buf, .msg_controllen = sizeof(control) };
 	ssize_t n = recvmsg(fd, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 	struct ucred sender;
 

@@ -44,9 +44,10 @@ struct sockets {
 #define SOCKETS_NULL { .internet_fd = -1, .datagram_fd = -1, .target_pidfd = -1 }
 
 /**
- * Look at what cannot be looked at later, and make the internet socket: one that listens on the loopback address, and whose connections nobody accepts; the
- * worker's filter refuses accept(2).  The vendor's library goes no further without it.  To be called while this
- * process may.  Failure is no error: the library is told then that there is no such network.
+ * Look at what cannot be looked at later, and make the internet socket: one that listens on the loopback address, and
+ * whose connections nobody accepts; the worker's filter refuses accept(2).  The vendor's library goes no further
+ * without it.  To be called while this process may.  Failure is no error: the library is told then that there is no
+ * such network.
  */
 void sockets_prepare(struct sockets *s);
 void sockets_deinit(struct sockets *s);
@@ -70,7 +71,8 @@ int sockets_listen(struct sockets *s, int number, int backlog);
  * @return 0; -ENOENT (a path), -ECONNREFUSED (a name that no debug engine has), -EADDRINUSE (another process listens
  *         there), other -errno.
  */
-int sockets_connect(struct sockets *s, int number, const void *name, size_t size, const char *engine, bool *ret_is_engine);
+int sockets_connect(struct sockets *s, int number, const void *name, size_t size, const char *engine,
+		    bool *ret_is_engine);
 
 /** Descriptors to poll for reading, for sockets_forward(); -1: there is none. */
 int sockets_poll_fd(const struct sockets *s);

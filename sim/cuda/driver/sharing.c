@@ -70,13 +70,17 @@ static int greet(int sock, const struct sockaddr_un *to, socklen_t to_size, int 
 	return sendmsg(sock, &m, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* @param ret_uid  Who sent it, where the kernel says so.  @return a descriptor that came along, -ENODATA: none, -errno. */
+/*
+ * @param ret_uid  Who sent it, where the kernel says so.
+ * @return a descriptor that came along, -ENODATA: none, -errno.
+ */
 static int take_greeting(int sock, uid_t *ret_uid)
 {
 	union control control;
 	char text[GREETING_SIZE + 1];
 	struct iovec iov = { text, sizeof(text) };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.buf, .msg_controllen = sizeof(control) };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1,
+			    .msg_control = control.buf, .msg_controllen = sizeof(control) };
 	ssize_t n = recvmsg(sock, &m, MSG_CMSG_CLOEXEC);
 	struct ucred sender;
 	int fd = -ENODATA;

@@ -157,7 +157,7 @@ static pid_t start_listener(void (*make)(void))
 
 static char place[64];
 
-/* As CUDA programs call the socket on which they give away their descriptor of memory; the zero behind it is part of it. */
+/* What CUDA programs call the socket on which they give away their descriptor of memory; the zero is part of it. */
 static struct address memory(unsigned long long ns, pid_t pid)
 {
 	struct address r = abstract("cuda-uvmfd-%llu-%d", ns, (int)pid);
@@ -307,7 +307,8 @@ static int try_watched(void)
 	int fd = socket(AF_UNIX, SOCK_STREAM, 0), epoll = epoll_create1(EPOLL_CLOEXEC);
 	struct epoll_event e = { .events = EPOLLIN | EPOLLET };
 
-	if (fd < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e) < 0 || connect(fd, (const struct sockaddr *)&to.a, to.size) < 0)
+	if (fd < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e) < 0 ||
+	    connect(fd, (const struct sockaddr *)&to.a, to.size) < 0)
 		return errno;
 	return epoll_wait(epoll, &e, 1, 2000) == 1 ? 0 : ETIMEDOUT;
 }
@@ -389,7 +390,8 @@ static void say(const char *name, int r)
 /* What the vendor's library does, and what it could do with that. */
 static void try_library(void)
 {
-	const struct address given = memory(~0ull, target_pid), foreign = memory(~0ull, getpid()), own = memory(7, getpid());
+	const struct address given = memory(~0ull, target_pid), foreign = memory(~0ull, getpid());
+	const struct address own = memory(7, getpid());
 
 	say("watched", try_watched());
 	say("memory", try_memory(&given));

@@ -77,8 +77,7 @@ ALLOWED = {
 NEVER = {"bpf", "chroot", "finit_module", "init_module", "io_uring_setup", "keyctl", "mount", "open_by_handle_at",
          "perf_event_open", "pivot_root", "setns", "umount2", "unshare", "userfaultfd", "x32_execve", "x32_getpid", "x32_ptrace"}
 
-# How a refusal is put, where somebody has to go on from there.
-# The broker answers for the worker, and none runs here.
+# How a refusal is put, where somebody has to go on from there.  The broker answers for a driver, and none runs here.
 WORDS = {(profile, name): errno.ENOSYS for profile in ("driver", "driver_traced")
          for name in ("socket_inet", "socket_inet6", "socket_netlink", "socket_packet", "socket_high", "socket_unix",
                       "socket_unix_packets", "socket_unix_datagrams", "bind", "connect", "listen", "unlink",

@@ -80,15 +80,21 @@ static void callers_of(struct target *t, struct rpc_arena *a, const struct rpc_w
 	TEST_EQ(ret->has_callers, ret->n_callers != 0);
 }
 
-/* Of lanes with an exception, else of the active ones, the first. */
+/* Of the active lanes with an exception, else of others with one, else of the active ones, the first. */
 static const struct cudacore_lane *speaker_of(const struct cudacore *c, const struct cudacore_warp *w)
 {
-	for (int exception = 1; exception >= 0; exception--)
-		for (uint32_t i = w->lanes.first; i < w->lanes.first + w->lanes.n; i++)
-			if (exception ? cudacore_lane_exception(c, i) != 0 :
-					w->active_lanes >> c->lanes[i].number & 1)
-				return &c->lanes[i];
-	return NULL;
+	const struct cudacore_lane *best = NULL;
+	int points = -1;
+
+	for (uint32_t i = w->lanes.first; i < w->lanes.first + w->lanes.n; i++) {
+		int active = w->active_lanes >> c->lanes[i].number & 1, raised = cudacore_lane_exception(c, i) != 0;
+
+		if (2 * raised + active > points) {
+			points = 2 * raised + active;
+			best = &c->lanes[i];
+		}
+	}
+	return best;
 }
 
 static void check_callers(struct target *t, struct rpc_arena *a, const struct cudacore *c, uint32_t row,
