@@ -260,6 +260,26 @@ static int check_listener(const struct sockets *s, int fd)
 	return access_is_alive(s->target_pidfd) ? 0 : -ECONNREFUSED;
 }
 
+static int connect_to(int fd, const struct sockaddr_un *a, size_t size)
+{
+	return connect(fd, (const struct sockaddr *)a, (socklen_t)size) < 0 ? -errno : 0;
+}
+
+/* The worker has its socket already: one of ours tells first whose the listener is, which bears a caller that goes. */
+static int connect_if_target(const struct sockets *s, int fd, const struct sockaddr_un *a, size_t size)
+{
+	int type = SOCK_STREAM, r;
+	socklen_t type_size = sizeof(type);
+	auto_close int probe = -1;
+
+	getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_size);
+	probe = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	r = probe < 0 ? -errno : connect_to(probe, a, size);
+	if (r == 0)
+		r = check_listener(s, probe);
+	return r < 0 ? r : connect_to(fd, a, size);
+}
+
 /*
  * The name begins with the target's namespace of process numbers, as far as whoever makes it can look at that: a worker
  * without rights may not, and the library then takes all ones; a target whose /proc is that of another namespace finds
@@ -269,7 +289,7 @@ static int connect_memory(const struct sockets *s, int fd, const struct sockaddr
 {
 	const char *number = memrchr(asked->sun_path + 1, '-', size - offsetof(struct sockaddr_un, sun_path) - 1);
 	const uint64_t spaces[] = { s->target_ns, s->own_ns };
-	int r = connect(fd, (const struct sockaddr *)asked, (socklen_t)size) < 0 ? -errno : 0;
+	int r = connect_if_target(s, fd, asked, size);
 
 	for (size_t i = 0; i < ARRAY_SIZE(spaces) && r == -ECONNREFUSED && number; i++) {
 		struct sockaddr_un name = { .sun_family = AF_UNIX };
@@ -277,8 +297,7 @@ static int connect_memory(const struct sockets *s, int fd, const struct sockaddr
 				 (unsigned long long)spaces[i], atoi(number + 1));
 
 		/* The zero behind it is a part of the name. */
-		r = connect(fd, (const struct sockaddr *)&name,
-			    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n + 1)) < 0 ? -errno : 0;
+		r = connect_if_target(s, fd, &name, offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n + 1);
 	}
 	return r;
 }
@@ -301,11 +320,11 @@ int sockets_connect(struct sockets *s, int number, const void *name, size_t size
 	if (is_memory)
 		r = connect_memory(s, s->table[i].fd, a, size);
 	else
-		r = connect(s->table[i].fd, (const struct sockaddr *)a, (socklen_t)size) < 0 ? -errno : 0;
+		r = connect_to(s->table[i].fd, a, size);
 	if (r < 0)
 		return r;
 	r = check_listener(s, s->table[i].fd);
-	/* The worker has this socket already: nothing may pass on it. */
+	/* Nothing may pass on it. */
 	if (r < 0)
 		shutdown(s->table[i].fd, SHUT_RDWR);
 	let_go(s, i);

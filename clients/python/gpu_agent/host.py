@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from typing import Iterable, List
+from typing import TYPE_CHECKING, Iterable, List
 
-from .protocol import GpuSnapshotResult, HostStacksResult, Queue, QueuePlace
+if TYPE_CHECKING:
+    from .protocol import GpuSnapshotResult, HostStacksResult, Queue, QueuePlace
 
 __all__ = ["add_threads", "queue_places"]
 

@@ -323,6 +323,7 @@ static int try_memory(const struct address *to)
 		return errno;
 	if (connect(fd, (const struct sockaddr *)&to->a, to->size) == 0)
 		return 0;
+	/* One that is not connected tells of its end. */
 	return poll(&p, 1, 0) == 1 && p.revents & POLLHUP ? errno : 255;
 }
 
