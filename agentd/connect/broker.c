@@ -327,12 +327,23 @@ static void log_call(struct broker *b)
 
 /* ------------------------------------------------------------------ all calls ----------------- */
 
+/* For whoever meets a driver that nobody has tried. */
+static void log_answer(const struct broker *b, int answer)
+{
+	const struct seccomp_data *call = &b->request->data;
+	auto_free char *name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, call->nr);
+
+	log_debug("process %d: its worker's %s(%d) is answered %d", (int)b->target, name ? name : "?",
+		  (int)call->args[0], answer);
+}
+
 static void decide(struct broker *b)
 {
 	*b->answer = (struct seccomp_notif_resp){ .id = b->request->id };
 	if (sandbox_asks_broker(b->request->data.nr)) {
 		int r = judge(b);
 
+		log_answer(b, r);
 		b->answer->error = r < 0 ? r : 0;
 		b->answer->val = r < 0 ? 0 : r;
 	} else if (b->permissive) {
