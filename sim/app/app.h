@@ -114,6 +114,8 @@ int device_queue_dispatch(struct app *a, uint32_t id, uint64_t descriptor, const
 int device_signal_set(struct app *a, const char *name, int64_t value);
 /** Find the address of a signal by its name.  @return 0, -ENOENT. */
 int device_signal_find(const struct app *a, const char *name, uint64_t *ret);
+/** Map the first 64 KiB of a file at an address, without reading it.  @return 0, -errno. */
+int device_map_file(uint64_t address, const char *path);
 /** Write a packet into a place of a queue's ring.  @return 0, -ENOENT (no such AQL queue). */
 int device_packet_write(struct app *a, uint32_t id, uint64_t at, const struct app_packet *p);
 /** Let a queue have so many packets that are not done.  @return 0, -ENOENT. */

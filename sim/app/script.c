@@ -345,6 +345,13 @@ static int cmd_packet(struct app *a, const struct words *w)
 	return r ? r : device_packet_write(a, (uint32_t)queue, at, &p);
 }
 
+static int cmd_map(struct app *a, const struct words *w)
+{
+	uint64_t address;
+
+	return w->n != 3 || str_to_u64_any(w->w[1], &address) ? -EINVAL : device_map_file(address, w->w[2]);
+}
+
 static int cmd_pending(struct app *a, const struct words *w)
 {
 	uint64_t queue, n;
@@ -464,6 +471,7 @@ static const struct {
 	{ "signal", cmd_signal, "NAME [VALUE]: make a signal, or set its value (default 1)" },
 	{ "packet", cmd_packet, "QUEUE SLOT invalid|kernel|and|or|value [SIGNAL...] [completion=SIGNAL] [barrier] [eq|ne|lt|gte=N] [mask=N]: what is in a place of the ring" },
 	{ "pending", cmd_pending, "QUEUE N: so many packets are not done; use `idle` before" },
+	{ "map", cmd_map, "ADDRESS PATH: the first 64 KiB of a file in memory" },
 	{ "list", cmd_list, "busy|whole|cycle|gone|newer: spoil the list of code objects" },
 	{ "object", cmd_object, "URI [BIAS]: add a code object to the list" },
 	{ "huge", cmd_huge, "back save areas of queues to come with huge pages" },

@@ -2,6 +2,7 @@
 /* why.get: what waits, for whom, and who does not come. */
 #include <errno.h>
 
+#include "agentd/worker/process/late_memory.h"
 #include "agentd/worker/session/handlers.h"
 #include "agentd/worker/wait/wait.h"
 
@@ -29,6 +30,10 @@ int handlers_why_get(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	if (r < 0)
 		return r;
 	session_note_stop(s, seen.waves.stopped_us);
+	/* A core's memory answers. */
+	if (!s->late_memory && !s->target->memory.read)
+		s->late_memory = late_memory_create(&s->target->memory);
+	o.memory = s->late_memory;
 	o.look_up_ms = left_ms < HANDLERS_LOOK_UP_MS ? left_ms : HANDLERS_LOOK_UP_MS;
 	return wait_tell(s->target, arena, &o, &seen, &s->looks, ret, err);
 }

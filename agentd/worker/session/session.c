@@ -10,6 +10,7 @@
 
 #include "agentd/worker/session/exception.h"
 #include "agentd/worker/session/last_look.h"
+#include "agentd/worker/process/late_memory.h"
 #include "agentd/worker/wait/wait.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -792,6 +793,7 @@ static void cleanup(struct session *s)
 	usage_deinit(&s->usage);
 	last_look_free(s->last_look);
 	wait_history_free(s->looks);
+	late_memory_destroy(s->late_memory);
 	ipc_link_deinit(&s->link);
 }
 

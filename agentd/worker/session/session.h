@@ -52,6 +52,7 @@ struct session {
 	struct readers readers;
 	struct last_look *last_look; /**< What the last stop for a client that may only look has shown; or NULL. */
 	struct history *looks; /**< Of why.get; or NULL. */
+	struct late_memory *late_memory; /**< The same. */
 	struct subscribers subscribers;
 	struct usage usage;
 	struct exception_throttle captures;

@@ -432,7 +432,7 @@ static void find_missing(struct look *l)
 int wait_tell(struct target *t, struct rpc_arena *a, const struct wait_options *o, const struct snapshot *seen,
 	      struct history **history, struct rpc_why_get_result *ret, struct agent_err *err)
 {
-	struct look l = { .target = t, .arena = a, .seen = seen };
+	struct look l = { .target = t, .arena = a, .seen = seen, .memory = o->memory };
 	int r = begin(&l, o, history, ret, err);
 
 	if (r < 0)
@@ -464,6 +464,7 @@ int wait_tell(struct target *t, struct rpc_arena *a, const struct wait_options *
 	free(l.waits);
 	free(l.nodes);
 	free(l.edges);
+	free(l.ranges);
 	if (r == 0)
 		r = rpc_arena_error(a);
 	return r < 0 ? agent_err_no_memory(err, "why.get") : 0;

@@ -52,6 +52,12 @@ struct look {
 	struct locations places;
 	struct look_code *sites; /**< By wave.site. */
 
+	struct late_memory *memory; /**< NULL: of a core, or there is no thread. */
+	bool has_ranges;
+	struct look_range {
+		uint64_t begin, end;
+	} *ranges; /**< Ascending: what may be read. */
+	size_t n_ranges, ranges_capacity;
 	struct past *now;
 	const struct past *before; /**< NULL: there is only this look. */
 	uint64_t apart_ns;	   /**< Time between the two. */
@@ -99,6 +105,11 @@ struct rpc_wait_at look_at(struct look *l, const struct wave *w);
 const char *look_place(struct look *l, const struct rpc_wait_at *at);
 /** @return which generation a wave's device is of. */
 enum waits_family look_family(const struct look *l, const struct wave *w);
+
+/* memory.c */
+
+/** Read all of what is at an address that the target chose.  @return whether that is possible, in a short time. */
+bool look_read(struct look *l, uint64_t address, void *buf, size_t size);
 
 /* blocks.c */
 

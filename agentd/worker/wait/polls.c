@@ -52,10 +52,10 @@ static void read_value(struct look *l, struct polled *p)
 	uint32_t four = 0;
 
 	if (p->word.bytes == 8) {
-		p->is_known = memory_read_exact(&l->target->memory, p->word.address, &eight, 8) == 0;
+		p->is_known = look_read(l, p->word.address, &eight, 8);
 		p->value = le64toh(eight);
 	} else {
-		p->is_known = memory_read_exact(&l->target->memory, p->word.address, &four, 4) == 0;
+		p->is_known = look_read(l, p->word.address, &four, 4);
 		p->value = le32toh(four);
 	}
 }

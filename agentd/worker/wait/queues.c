@@ -41,7 +41,7 @@ struct lines {
 
 static bool get(const struct lines *s, uint64_t address, void *buf, size_t size)
 {
-	return address && memory_read_exact(&s->look->target->memory, address, buf, size) == 0;
+	return address && look_read(s->look, address, buf, size);
 }
 
 static bool get_u64(const struct lines *s, uint64_t address, uint64_t *ret)

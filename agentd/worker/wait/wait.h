@@ -7,10 +7,12 @@
 #include "agentd/worker/snapshot/snapshot.h"
 
 struct history;
+struct late_memory;
 
 /** What is wanted, beside what was seen. */
 struct wait_options {
 	uint32_t look_up_ms; /**< Time to look up code and read memory. */
+	struct late_memory *memory; /**< The target's; NULL: of a core. */
 	bool has_since;
 	uint32_t since; /**< The look to compare with. */
 };

@@ -9,7 +9,8 @@ if __name__ == "__main__":
 
 import pytest
 
-from harness import wait_until
+from harness import need_root, wait_until
+from silentfile import silent_file
 from waitscene import POLL, POLLS, WaitScene, block, kernel, polling
 
 GPUS = sorted(POLL)
@@ -61,7 +62,24 @@ def test_a_word_that_cannot_be_read_is_told_so():
     with WaitScene("gfx90a", block("gfx90a", "late-loop=0 s2=0x1000 s3=0 s4=7 v0=0"), polling("gfx90a")) as s:
         shown = s.ctl("why", s.app.pid)
         print(shown.stdout)
-        assert "polls the word at 0x1000 (value not readable) until it is 0x7 [unknown]" in words_of(shown)
+        assert shown.returncode == 8 and "polls the word at 0x1000 (value not readable) until it is 0x7 [unknown]" in words_of(shown)
+
+
+def test_memory_that_does_not_answer_costs_its_word(tmp_path):
+    """A page of a file that does not answer, at an address that the program chose: it is not read, and that is said."""
+    need_root()
+    tmp_path.joinpath("file").write_bytes(b"")
+    script = f"map 0x7e0000000000 {tmp_path}/file; " + block("gfx90a", "late-loop=0 s2=0 s3=0x7e00 s4=7 v0=0")
+    with silent_file(f"{tmp_path}/file"), WaitScene("gfx90a", script, polling("gfx90a")) as s:
+        s.attach()
+        for _ in range(2):
+            result = s.why()
+            spin = next(w for w in result["waits"] if w["kind"] == "spin")
+            assert spin["object"] == {"address": "0x7e0000000000", "bytes": 4} and spin["confidence"] == "unknown"
+            assert not result["complete"] and any("in a file, which is not read" in m for m in result["missing"]), result["missing"]
+        # The session goes on, and ends.
+        assert s.rpc.call("gpu.queues", session=s.session)["queues"]
+        s.rpc.call("session.detach", session=s.session)
 
 
 def test_lanes_that_poll_words_of_their_own():
