@@ -259,8 +259,10 @@ static bool same_file(int a, int b)
 bool access_is_alive(int pidfd)
 {
 	struct pollfd p = { .fd = pidfd, .events = POLLIN };
+	int r = pidfd < 0 ? -1 : poll(&p, 1, 0);
 
-	return pidfd >= 0 && poll(&p, 1, 0) == 0;
+	/* What fails for want of memory may work a moment later; nobody is dead for that. */
+	return r == 0 || (pidfd >= 0 && r < 0 && poll(&p, 1, 0) == 0);
 }
 
 /* @param ret  Number of the namespace of that kind; 0: it cannot be told.  @return whether it is our own. */

@@ -393,6 +393,7 @@ static int take_call(struct broker *b)
 
 int broker_serve(struct broker *b)
 {
+	unsigned failed = 0;
 	int r = 0;
 
 	while (r == 0) {
@@ -400,15 +401,20 @@ int broker_serve(struct broker *b)
 				      { .fd = b->notify_fd, .events = POLLIN },
 				      { .fd = sockets_poll_fd(&b->sockets), .events = POLLIN } };
 
-		if (poll(p, 3, -1) < 0)
-			r = errno == EINTR ? 0 : -errno;
-		else if (p[2].revents)
+		if (poll(p, 3, -1) < 0) {
+			/* The kernel may have had no memory at that moment; the worker's library bears no broker that ends. */
+			r = fd_poll_again(errno, failed++) ? 0 : -errno;
+			continue;
+		}
+		failed = 0;
+		/* Anybody may send datagrams, as many as they like: that keeps nobody else from being served. */
+		if (p[2].revents)
 			sockets_forward(&b->sockets);
-		else if (p[1].revents & POLLIN)
+		if (p[1].revents & POLLIN)
 			r = take_call(b);
 		else if (p[0].revents & POLLIN)
 			r = take_claim(b);
-		else
+		else if (p[0].revents || p[1].revents)
 			return 0;
 	}
 	return r == -EPIPE || r == -ECONNRESET ? 0 : r;

@@ -322,20 +322,22 @@ static pid_t memory_ask(struct wire_hello *h, uint32_t word)
 	return r < 0 ? r : recv(client.session, &pid, sizeof(pid), 0) == sizeof(pid) ? pid : -EPIPE;
 }
 
-/* The vendor's engine dies of what it does not get from the process itself. */
+/* The vendor's engine dies where nobody listens on the name that it makes for the process. */
 static int memory_share(uint32_t label, uint32_t session)
 {
 	struct wire_hello h = { .magic = WIRE_MAGIC, .label = label, .session = session };
 	pid_t pid = memory_ask(&h, 0);
+	int r;
 	auto_close int fd = pid <= 0 ? -1 : sharing_open(pid);
 
 	if (pid == 0)
 		return 0;
 	if (fd < 0 || memory_ask(&h, 1) < 0)
 		return -EIO;
-	if (sharing_take(fd, pid) < 0)
+	r = sharing_take(fd, pid);
+	if (r == -ECONNREFUSED)
 		raise(SIGSEGV);
-	return 0;
+	return r;
 }
 
 /* Connect to the GPU for calls and for callbacks. */
