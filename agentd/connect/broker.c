@@ -402,7 +402,7 @@ int broker_serve(struct broker *b)
 				      { .fd = sockets_poll_fd(&b->sockets), .events = POLLIN } };
 
 		if (poll(p, 3, -1) < 0) {
-			/* The kernel may have had no memory at that moment; the worker's library bears no broker that ends. */
+			/* The kernel may have had no memory; the worker's library bears no broker that ends. */
 			r = fd_poll_again(errno, failed++) ? 0 : -errno;
 			continue;
 		}

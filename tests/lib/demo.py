@@ -40,7 +40,8 @@ class Traces:
 
     def check(self) -> None:
         d = self.directory.name
-        assert not [str(p) for p in pathlib.Path(d).rglob("*") if p.parent != pathlib.Path(d)]
+        left = [str(p) for p in pathlib.Path(d).rglob("*") if p.parent != pathlib.Path(d)]
+        assert not left, left
         assert d not in pathlib.Path("/proc/self/mounts").read_text()
         for entry in pathlib.Path("/proc").iterdir():
             try:

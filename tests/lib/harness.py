@@ -306,6 +306,9 @@ def kill_agent(pid: int) -> None:
         os.kill(p, signal.SIGSTOP)
     names = {p: status(p).get("Name", "") for p in descendants(pid)}
     assert "gpu-agent-heir" in names.values(), names
+    # It would look after what it sees die before it dies itself.
+    for p in (p for p, name in names.items() if name == "gpu-agent-heir"):
+        os.kill(p, signal.SIGSTOP)
     # A worker that sees front die would undo what it did.
     for p in [*sorted(names, key=lambda p: names[p] != "gpu-agent-worke"), pid]:
         with contextlib.suppress(ProcessLookupError):
