@@ -21,7 +21,7 @@ from harness import Rpc
 
 pytestmark = pytest.mark.usefixtures("open_kfd")
 
-SECURITY_MAX = 2.3
+SECURITY_MAX = 2.5
 ATTACH_ASKED = "6f0d5d8a0c2b4c0f9d4b7c1b8e6a4f21"
 DROP_IN = pathlib.Path("/run/systemd/system/gpu-agentd.service.d/test.conf")
 
