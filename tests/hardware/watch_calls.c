@@ -171,18 +171,18 @@ static void note(const struct seccomp_notif *n)
 		read_address(n->pid, a, path, sizeof(path));
 		snprintf(text, sizeof(text), "%s %u to %s", n->data.nr == SYS_bind ? "bind" : "connect", (unsigned)a[0], path);
 		break;
-	case SYS_symlink:
-	case SYS_rename:
+	case SCMP_SYS(symlink):
+	case SCMP_SYS(rename):
 		read_text(n->pid, a[0], path, sizeof(path));
 		read_text(n->pid, a[1], other, sizeof(other));
-		snprintf(text, sizeof(text), "%s %s, %s", n->data.nr == SYS_rename ? "rename" : "symlink", path, other);
+		snprintf(text, sizeof(text), "%s %s, %s", n->data.nr == SCMP_SYS(rename) ? "rename" : "symlink", path, other);
 		break;
-	case SYS_unlink:
-	case SYS_mkdir:
-	case SYS_readlink:
+	case SCMP_SYS(unlink):
+	case SCMP_SYS(mkdir):
+	case SCMP_SYS(readlink):
 		read_text(n->pid, a[0], path, sizeof(path));
 		snprintf(text, sizeof(text), "%s %s",
-			 n->data.nr == SYS_unlink ? "unlink" : n->data.nr == SYS_mkdir ? "mkdir" : "readlink", path);
+			 n->data.nr == SCMP_SYS(unlink) ? "unlink" : n->data.nr == SCMP_SYS(mkdir) ? "mkdir" : "readlink", path);
 		break;
 	case SYS_listen:
 	case SYS_accept:
@@ -222,7 +222,8 @@ static int refusal(const struct seccomp_notif *n, const char *refused)
 	static const struct {
 		int nr;
 		const char *word;
-	} whole[] = { { SYS_symlink, "symlink" }, { SYS_unlink, "unlink" }, { SYS_listen, "listen" }, { SYS_accept, "accept" } };
+	} whole[] = { { SCMP_SYS(symlink), "symlink" }, { SCMP_SYS(unlink), "unlink" },
+		      { SYS_listen, "listen" }, { SYS_accept, "accept" } };
 	const __u64 *a = n->data.args;
 	char address[80] = "";
 
