@@ -113,6 +113,8 @@ void late_memory_destroy(struct late_memory *l)
 		return;
 	pthread_mutex_lock(&l->lock);
 	hangs = l->state == ASKED;
+	/* A read that was given up may have come since: then the thread is joined, and frees nothing itself. */
+	l->is_left = hangs;
 	l->is_over = true;
 	pthread_cond_broadcast(&l->changed);
 	if (hangs)
