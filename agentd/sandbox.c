@@ -77,11 +77,11 @@ static const int adapter_calls[] = {
 };
 
 /*
- * libcuda and libcudadebugger make these calls, and the thread library and loader under them.  libcuda accepts other
- * processes of its user by accept4(2); what the debug engine would by accept(2) comes from the internet.
+ * libcuda and libcudadebugger make these calls, and the thread library and loader under them.  Whoever connects to what
+ * they listen on is not accepted: no session on a GPU has made that call.
  */
 static const int driver_calls[] = {
-	SCMP_SYS(accept4), SCMP_SYS(clone), SCMP_SYS(clone3), SCMP_SYS(epoll_create),
+	SCMP_SYS(clone), SCMP_SYS(clone3), SCMP_SYS(epoll_create),
 	SCMP_SYS(fadvise64), SCMP_SYS(fallocate), SCMP_SYS(fchmod), SCMP_SYS(fdatasync),
 	SCMP_SYS(flock), SCMP_SYS(fstatfs), SCMP_SYS(fsync), SCMP_SYS(get_mempolicy),
 	SCMP_SYS(getcpu), SCMP_SYS(getpeername), SCMP_SYS(getpgrp), SCMP_SYS(getppid),

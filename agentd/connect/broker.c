@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -27,6 +28,7 @@
 /* Time for those who are to speak, and for what the kernel may keep us in on a worker's behalf. */
 #define MEET_MS 10000
 #define STUCK_MS 2000
+#define FDINFO_MAX 4096
 
 /* ------------------------------------------------------------------ meeting ------------------ */
 
@@ -74,6 +76,25 @@ static int enter_network(struct broker *b, int net_fd)
 	return 0;
 }
 
+/* The number that the target has for itself, as the kernel tells it of a pidfd (proc_pid_fdinfo(5)). */
+static pid_t number_for_itself(int pidfd, pid_t pid)
+{
+	auto_free char *text = NULL;
+	const char *line, *tab;
+	char path[40];
+	size_t size;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
+	if (fd_read_file(path, FDINFO_MAX, &text, &size) < 0)
+		return pid;
+	line = strstr(text, "\nNSpid:");
+	if (!line++)
+		return pid;
+	text[line - text + (ptrdiff_t)strcspn(line, "\n")] = '\0';
+	tab = strrchr(line, '\t');
+	return tab ? (pid_t)strtol(tab + 1, NULL, 10) : pid;
+}
+
 int broker_meet_monitor(struct broker *b)
 {
 	int fds[FD_MESSAGE_MAX] = { -1, -1, -1, -1 };
@@ -90,6 +111,7 @@ int broker_meet_monitor(struct broker *b)
 		b->target_pidfd = TAKE_FD(fds[0]);
 		b->sockets.target = m.pid;
 		b->sockets.target_ns = m.pid_ns;
+		b->sockets.target_number = number_for_itself(b->target_pidfd, m.pid);
 		b->sockets.target_pidfd = b->target_pidfd;
 	}
 	close_all(fds);
@@ -189,8 +211,10 @@ static int take_claim(struct broker *b)
 		return r;
 	if (m.type != IPC_CONNECT_CLAIM || !m.label || ++b->claims > IPC_CONNECT_CLAIMS_MAX)
 		return -EPROTO;
-	b->label = m.label;
-	return tell(b, IPC_CONNECT_CLAIMED, try_name(m.label));
+	r = try_name(m.label);
+	/* A name that somebody else has is not the engine's. */
+	b->label = r == 0 ? m.label : 0;
+	return tell(b, IPC_CONNECT_CLAIMED, r);
 }
 
 /* ------------------------------------------------------------------ sockets ------------------- */

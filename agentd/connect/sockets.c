@@ -3,11 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/filter.h>
 #include <netinet/in.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -49,6 +49,19 @@ static bool is_named(const struct sockaddr_un *a, size_t size, const char *begin
 	return at == end;
 }
 
+/* Does the last number in it say that it is the target's, for whom that is its own number? */
+static bool is_of_target(const struct sockets *s, const struct sockaddr_un *a, size_t size, const char *begins)
+{
+	const char *end = (const char *)a + size, *at;
+	long number = 0;
+
+	if (!is_named(a, size, begins))
+		return false;
+	for (at = a->sun_path + 1 + strlen(begins); at < end && *at; at++)
+		number = *at == '-' ? 0 : number > INT_MAX ? number : number * 10 + (*at - '0');
+	return number == s->target_number;
+}
+
 /* Is it that abstract name, in every byte? */
 static bool is_engine(const struct sockaddr_un *a, size_t size, const char *engine)
 {
@@ -78,8 +91,10 @@ static void forget(struct sockets *s, unsigned i)
 		return;
 	if (s->table[i].fd >= 0)
 		close(s->table[i].fd);
-	if (s->table[i].kind == SOCKET_DATAGRAM && s->datagram_fd >= 0)
+	if ((int)i == s->receiver) {
 		close(TAKE_FD(s->datagram_fd));
+		s->receiver = -1;
+	}
 	s->table[i].kind = SOCKET_NONE;
 	s->table[i].fd = -1;
 }
@@ -140,8 +155,6 @@ void sockets_deinit(struct sockets *s)
 		forget(s, i);
 	if (s->internet_fd >= 0)
 		close(TAKE_FD(s->internet_fd));
-	if (s->datagram_fd >= 0)
-		close(TAKE_FD(s->datagram_fd));
 }
 
 /*
@@ -186,7 +199,7 @@ int sockets_make(struct sockets *s, int domain, int type, enum socket_kind *ret_
 
 /* ------------------------------------------------------------------ binding ------------------- */
 
-static int bind_datagrams(struct sockets *s, const struct sockaddr_un *a, size_t size)
+static int bind_datagrams(struct sockets *s, int i, const struct sockaddr_un *a, size_t size)
 {
 	const int yes = 1;
 	auto_close int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -197,12 +210,23 @@ static int bind_datagrams(struct sockets *s, const struct sockaddr_un *a, size_t
 	if (s->datagram_fd >= 0)
 		close(s->datagram_fd);
 	s->datagram_fd = TAKE_FD(fd);
+	s->receiver = i;
+	return 0;
+}
+
+static int bind_memory(struct sockets *s, int i)
+{
+	/* An address without a name: the kernel makes one up (unix(7), autobind). */
+	const struct sockaddr_un none = { .sun_family = AF_UNIX };
+
+	if (bind(s->table[i].fd, (const struct sockaddr *)&none, sizeof(none.sun_family)) < 0)
+		return -errno;
+	s->table[i].bound = true;
 	return 0;
 }
 
 int sockets_bind(struct sockets *s, int number, const void *name, size_t size)
 {
-	const struct sockaddr_un *a = name;
 	int i = find(s, number);
 
 	if (i < 0)
@@ -210,13 +234,8 @@ int sockets_bind(struct sockets *s, int number, const void *name, size_t size)
 	if (s->table[i].kind == SOCKET_INTERNET)
 		return 0;
 	if (s->table[i].kind == SOCKET_DATAGRAM)
-		return is_named(a, size, DATAGRAM_NAME) ? bind_datagrams(s, a, size) : -EACCES;
-	if (s->table[i].fd < 0 || !is_named(a, size, MEMORY_NAME))
-		return -EACCES;
-	if (bind(s->table[i].fd, (const struct sockaddr *)a, (socklen_t)size) < 0)
-		return -errno;
-	s->table[i].bound = true;
-	return 0;
+		return is_of_target(s, name, size, DATAGRAM_NAME) ? bind_datagrams(s, i, name, size) : -EACCES;
+	return s->table[i].fd >= 0 && is_named(name, size, MEMORY_NAME) ? bind_memory(s, i) : -EACCES;
 }
 
 int sockets_listen(struct sockets *s, int number, int backlog)
@@ -260,9 +279,16 @@ static int check_listener(const struct sockets *s, int fd)
 	return access_is_alive(s->target_pidfd) ? 0 : -ECONNREFUSED;
 }
 
-static int connect_to(int fd, const struct sockaddr_un *a, size_t size)
+/* Whatever the library has asked of its socket, this process waits for no listener. */
+static int connect_now(int fd, const struct sockaddr_un *a, size_t size)
 {
-	return connect(fd, (const struct sockaddr *)a, (socklen_t)size) < 0 ? -errno : 0;
+	int flags = fcntl(fd, F_GETFL), r;
+
+	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+		return -errno;
+	r = connect(fd, (const struct sockaddr *)a, (socklen_t)size) < 0 ? -errno : 0;
+	fcntl(fd, F_SETFL, flags);
+	return r;
 }
 
 /* The worker has its socket already: one of ours tells first whose the listener is, which bears a caller that goes. */
@@ -273,11 +299,11 @@ static int connect_if_target(const struct sockets *s, int fd, const struct socka
 	auto_close int probe = -1;
 
 	getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_size);
-	probe = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	r = probe < 0 ? -errno : connect_to(probe, a, size);
+	probe = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+	r = probe < 0 ? -errno : connect_now(probe, a, size);
 	if (r == 0)
 		r = check_listener(s, probe);
-	return r < 0 ? r : connect_to(fd, a, size);
+	return r < 0 ? r : connect_now(fd, a, size);
 }
 
 /*
@@ -285,16 +311,15 @@ static int connect_if_target(const struct sockets *s, int fd, const struct socka
  * without rights may not, and the library then takes all ones; a target whose /proc is that of another namespace finds
  * the wrong one.  The number behind it is the one that the target has for itself.
  */
-static int connect_memory(const struct sockets *s, int fd, const struct sockaddr_un *asked, size_t size)
+static int connect_memory(const struct sockets *s, int fd)
 {
-	const char *number = memrchr(asked->sun_path + 1, '-', size - offsetof(struct sockaddr_un, sun_path) - 1);
 	const uint64_t spaces[] = { s->target_ns, s->own_ns };
-	int r = connect_if_target(s, fd, asked, size);
+	int r = -ECONNREFUSED;
 
-	for (size_t i = 0; i < ARRAY_SIZE(spaces) && r == -ECONNREFUSED && number; i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(spaces) && r == -ECONNREFUSED; i++) {
 		struct sockaddr_un name = { .sun_family = AF_UNIX };
 		int n = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 2, MEMORY_NAME "%llu-%d",
-				 (unsigned long long)spaces[i], atoi(number + 1));
+				 (unsigned long long)spaces[i], (int)s->target_number);
 
 		/* The zero behind it is a part of the name. */
 		r = connect_if_target(s, fd, &name, offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n + 1);
@@ -306,7 +331,7 @@ int sockets_connect(struct sockets *s, int number, const void *name, size_t size
 		    bool *ret_is_engine)
 {
 	const struct sockaddr_un *a = name;
-	bool is_memory = is_named(a, size, MEMORY_NAME);
+	bool is_memory = is_of_target(s, a, size, MEMORY_NAME);
 	int r, i = find(s, number);
 
 	/* As on a machine where nobody is there: the library asks for daemons that it can do without. */
@@ -318,9 +343,9 @@ int sockets_connect(struct sockets *s, int number, const void *name, size_t size
 	if (i < 0 || s->table[i].kind != SOCKET_STREAM || s->table[i].fd < 0)
 		return -EACCES;
 	if (is_memory)
-		r = connect_memory(s, s->table[i].fd, a, size);
+		r = connect_memory(s, s->table[i].fd);
 	else
-		r = connect_to(s->table[i].fd, a, size);
+		r = connect_if_target(s, s->table[i].fd, a, size);
 	if (r < 0)
 		return r;
 	r = check_listener(s, s->table[i].fd);
@@ -336,14 +361,6 @@ int sockets_connect(struct sockets *s, int number, const void *name, size_t size
 int sockets_poll_fd(const struct sockets *s)
 {
 	return s->datagram_fd;
-}
-
-static int stand_in(const struct sockets *s)
-{
-	for (unsigned i = 0; i < SOCKETS_MAX; i++)
-		if (s->table[i].kind == SOCKET_DATAGRAM && s->table[i].fd >= 0)
-			return s->table[i].fd;
-	return -1;
 }
 
 /* @param fds  FD_MESSAGE_MAX of them, -1 where none came.  @param ret_from  Who sent it, by the kernel's word. */
@@ -382,10 +399,10 @@ void sockets_forward(struct sockets *s)
 	size_t n_fds = 0;
 	pid_t from = 0;
 	ssize_t n = receive(s->datagram_fd, data, sizeof(data), fds, &n_fds, &from);
-	int to = stand_in(s);
 
-	if (n >= 0 && from == s->target && to >= 0)
-		n = fd_send_now(to, data, (size_t)n, fds, n_fds);
+	/* The number of a target that has ended may be another process's. */
+	if (n >= 0 && from == s->target && access_is_alive(s->target_pidfd))
+		fd_send_now(s->table[s->receiver].fd, data, (size_t)n, fds, n_fds);
 	else if (n >= 0)
 		log_debug("a datagram of process %d, which is not the target, is dropped", (int)from);
 	for (size_t i = 0; i < FD_MESSAGE_MAX; i++)

@@ -34,18 +34,20 @@ struct sockets {
 		bool bound;
 	} table[SOCKETS_MAX];
 	unsigned next; /**< The entry that is used next. */
+	int receiver;  /**< The entry to which what comes to datagram_fd goes; -1: none. */
 	int internet_fd; /**< Made before this process gave up its rights; -1: there is none. */
-	int datagram_fd; /**< Bound for the latest SOCKET_DATAGRAM; -1: there is none. */
+	int datagram_fd; /**< Bound for the entry `receiver`; -1: there is none. */
 	pid_t target;
+	pid_t target_number; /**< What the target's number is in its own namespace. */
 	uint64_t target_ns, own_ns; /**< Inodes of namespaces of process numbers; 0: not known. */
 	int target_pidfd; /**< Borrowed. */
 };
 
-#define SOCKETS_NULL { .internet_fd = -1, .datagram_fd = -1, .target_pidfd = -1 }
+#define SOCKETS_NULL { .receiver = -1, .internet_fd = -1, .datagram_fd = -1, .target_pidfd = -1 }
 
 /**
  * Look at what cannot be looked at later, and make the internet socket: one that listens on the loopback address, and
- * whose connections nobody accepts; the worker's filter refuses accept(2).  The vendor's library goes no further
+ * whose connections nobody accepts, for the worker's filter refuses that.  The vendor's library goes no further
  * without it.  To be called while this process may.  Failure is no error: the library is told then that there is no
  * such network.
  */
@@ -61,7 +63,12 @@ int sockets_make(struct sockets *s, int domain, int type, enum socket_kind *ret_
 /** Remember under which number the worker has it.  @param ours  As sockets_make() returned it; owned from now on. */
 void sockets_keep(struct sockets *s, enum socket_kind kind, int ours, int number);
 
-/** @param name  An address as the worker gave it; our own copy.  @return 0, -EACCES, other -errno. */
+/**
+ * Bind a socket: that of memory to a name that the kernel makes up, for no other process needs it and a worker must
+ * not take another's; that for datagrams to its name, if that is the target's.
+ * @param name  An address as the worker gave it; our own copy.
+ * @return 0, -EACCES, other -errno.
+ */
 int sockets_bind(struct sockets *s, int number, const void *name, size_t size);
 int sockets_listen(struct sockets *s, int number, int backlog);
 /**
