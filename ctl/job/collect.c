@@ -26,6 +26,8 @@
 #define PIECE 65536
 /* Bytes of standard error in which the line that says why is looked for. */
 #define NOTES_MAX (2 * (size_t)PIECE)
+/* Time that killed programs have to be gone. */
+#define END_MS 100
 
 /* One program that runs. */
 struct running {
@@ -49,7 +51,8 @@ __attribute__((noreturn)) static void become_program(const char *const *argv, in
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	sigset_t none;
 
-	setpgid(0, 0);
+	/* Without the terminal of the user, on which a program that it starts could put a question. */
+	setsid();
 	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(out_fd, STDOUT_FILENO) < 0 ||
 	    dup2(err_fd, STDERR_FILENO) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
 		_exit(NOT_FOUND);
@@ -73,6 +76,13 @@ static void close_all(struct running *r)
 	out_deinit(&r->text);
 	out_deinit(&r->note);
 	*r = (struct running){ .pidfd = -1, .out_fd = -1, .err_fd = -1 };
+}
+
+/* The program and its children: it has no group of its own before it has become one. */
+static void kill_all(const struct running *r)
+{
+	kill(-r->pid, SIGKILL);
+	kill(r->pid, SIGKILL);
 }
 
 /* @return 0, -errno. */
@@ -101,15 +111,13 @@ static int start(struct running *r, struct collect_task *task, size_t size_max)
 	close(out[1]);
 	close(err[1]);
 	if (e == 0) {
-		/* Both sides do it: whichever is first. */
-		setpgid(r->pid, r->pid);
 		fd_set_nonblock(r->out_fd, true);
 		fd_set_nonblock(r->err_fd, true);
 		r->pidfd = (int)syscall(SYS_pidfd_open, r->pid, 0);
 		e = r->pidfd < 0 ? -errno : 0;
 	}
 	if (e < 0 && r->pid > 0) {
-		kill(-r->pid, SIGKILL);
+		kill_all(r);
 		waitpid(r->pid, NULL, 0);
 	}
 	if (e < 0)
@@ -133,10 +141,10 @@ static bool take(int fd, struct out *o)
 	return n > 0 || (n < 0 && errno == EAGAIN);
 }
 
-/* The end of a descriptor, which poll() would tell again and again. */
+/* Close at the end, which poll() would tell again and again, and where there is no room for more. */
 static void take_or_close(int *fd, struct out *o)
 {
-	if (*fd >= 0 && !take(*fd, o)) {
+	if (*fd >= 0 && (!take(*fd, o) || out_error(o))) {
 		close(*fd);
 		*fd = -1;
 	}
@@ -163,15 +171,15 @@ static void keep_note(struct collect_task *task, const struct out *note)
 }
 
 /* The program ends, or has ended: tell it, and free its place. */
-static int finish(struct collection *c, struct running *r, enum collect_end end)
+static int finish(struct collection *c, struct running *r, enum collect_end end, uint64_t deadline_ns)
 {
 	struct collect_task *task = r->task;
 	int e;
 
-	/* Its children go with it: a connection that ssh keeps open for later would outlive us. */
-	kill(-r->pid, SIGKILL);
+	/* Its children go with it, as ssh's way over another host. */
+	kill_all(r);
 	/* A killed process that hangs in the kernel stays for init: nobody waits for it here. */
-	for (unsigned i = 0; i < 50 && waitpid(r->pid, &task->status, WNOHANG) == 0; i++)
+	while (waitpid(r->pid, &task->status, WNOHANG) == 0 && clock_left_ms(deadline_ns) > 0)
 		poll(NULL, 0, 2);
 	take_or_close(&r->out_fd, &r->text);
 	take_or_close(&r->err_fd, &r->note);
@@ -197,6 +205,9 @@ static int start_more(struct collection *c)
 		if (c->list[i].task)
 			continue;
 		c->next++;
+		e = c->o->begin ? c->o->begin(c->o->data, task) : 0;
+		if (e < 0)
+			return e;
 		e = start(&c->list[i], task, c->o->size_max);
 		if (e < 0) {
 			task->end = COLLECT_FAILED;
@@ -238,7 +249,7 @@ static int look(struct collection *c, const struct pollfd *fds)
 		if (fds[FDS * i + 2].revents)
 			take_or_close(&r->err_fd, &r->note);
 		if (fds[FDS * i].revents || out_error(&r->text))
-			e = finish(c, r, COLLECT_ENDED);
+			e = finish(c, r, COLLECT_ENDED, clock_deadline_ms(END_MS));
 	}
 	return e;
 }
@@ -262,22 +273,38 @@ static int run(struct collection *c)
 	return e;
 }
 
-int collect(struct collect_task *tasks, size_t n, const struct collect_options *o)
+/* End what runs still, all at once, and tell what was not started. */
+static int end_all(struct collection *c, int e)
 {
-	struct collection c = { .o = o, .tasks = tasks, .n = n };
-	int e = run(&c);
+	uint64_t deadline_ns = clock_deadline_ms(END_MS);
 
-	/* What runs still is late, and what was not started is, too. */
-	for (unsigned i = 0; i < o->window; i++)
-		if (c.list[i].task) {
-			int last = finish(&c, &c.list[i], COLLECT_LATE);
+	for (unsigned i = 0; i < c->o->window; i++)
+		if (c->list[i].task)
+			kill_all(&c->list[i]);
+	for (unsigned i = 0; i < c->o->window; i++)
+		if (c->list[i].task) {
+			int last = finish(c, &c->list[i], COLLECT_LATE, deadline_ns);
 
 			e = e ? e : last;
 		}
-	for (; e == 0 && c.next < n; c.next++) {
-		tasks[c.next].end = COLLECT_LATE;
-		tasks[c.next].text = "";
-		e = o->done(o->data, &tasks[c.next]);
+	for (; e == 0 && c->next < c->n; c->next++) {
+		c->tasks[c->next].end = COLLECT_NOT_STARTED;
+		c->tasks[c->next].text = "";
+		e = c->o->done(c->o->data, &c->tasks[c->next]);
 	}
+	return e;
+}
+
+int collect(struct collect_task *tasks, size_t n, const struct collect_options *o)
+{
+	struct collection c = { .o = o, .tasks = tasks, .n = n };
+	struct sigaction own = { .sa_handler = SIG_DFL }, before;
+	int e;
+
+	/* Where whoever has started us ignores the ends of children, waitpid() would not tell how they ended. */
+	sigaction(SIGCHLD, &own, &before);
+	e = run(&c);
+	e = end_all(&c, e);
+	sigaction(SIGCHLD, &before, NULL);
 	return e;
 }

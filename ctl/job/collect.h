@@ -7,7 +7,8 @@
  * Runs programs side by side and takes what they print, all until one deadline.
  *
  * A program that has not ended by then, or prints too much, is killed with its children.  Each is
- * killed as well when this process ends.  None gets anything on its standard input, or a terminal.
+ * killed as well when this process ends.  None gets anything on its standard input, or a terminal, also not to ask on.
+ * One that fills its standard error finds it closed.
  */
 
 #include <stddef.h>
@@ -16,10 +17,11 @@
 #define COLLECT_NOTE_MAX 240 /**< Bytes that are kept of what a program says on standard error. */
 
 enum collect_end {
-	COLLECT_ENDED,	   /**< It has ended: status tells how. */
-	COLLECT_LATE,	   /**< It was killed at the deadline, or was not started before that. */
-	COLLECT_TOO_LARGE, /**< It printed more than was allowed, and was killed. */
-	COLLECT_FAILED,	   /**< It could not be started: status is an errno. */
+	COLLECT_ENDED,	     /**< It has ended: status tells how. */
+	COLLECT_LATE,	     /**< It was killed at the deadline. */
+	COLLECT_NOT_STARTED, /**< The deadline was over before its turn had come. */
+	COLLECT_TOO_LARGE,   /**< It printed more than was allowed, and was killed. */
+	COLLECT_FAILED,	     /**< It could not be started: status is an errno. */
 };
 
 /** One program, and what became of it. */
@@ -37,6 +39,11 @@ struct collect_options {
 	unsigned window;      /**< Most programs at a time, at most COLLECT_WINDOW_MAX. */
 	uint64_t deadline_ns; /**< Of clock_now_ns(). */
 	size_t size_max;      /**< Most bytes that a program may print. */
+	/**
+	 * Called just before a task is started, whose argv it may fill in; NULL: all have theirs.
+	 * @return 0, or negative to stop all.
+	 */
+	int (*begin)(void *data, struct collect_task *task);
 	/** Called for each task, in the order in which they end.  @return 0, or negative to stop all. */
 	int (*done)(void *data, const struct collect_task *task);
 	void *data;
@@ -46,7 +53,7 @@ struct collect_options {
 
 /**
  * Run all tasks.
- * @return 0, or what done() returned; -ENOMEM.  No program of it runs afterwards.
+ * @return 0, or what begin() or done() returned; -ENOMEM.  No program of it runs afterwards.
  */
 int collect(struct collect_task *tasks, size_t n, const struct collect_options *o);
 

@@ -89,6 +89,8 @@ static const char *end_text(struct job *j, const struct collect_task *t)
 		return t->note[0]
 			       ? rpc_arena_printf(&j->c->arena, "no answer before the deadline; it said: %s", reason(t))
 			       : "no answer before the deadline";
+	if (t->end == COLLECT_NOT_STARTED)
+		return "was not asked: no time was left";
 	if (t->end == COLLECT_TOO_LARGE)
 		return rpc_arena_printf(&j->c->arena, "the answer is larger than %zu MiB", ANSWER_MAX >> 20);
 	if (t->end == COLLECT_FAILED)
@@ -143,16 +145,9 @@ static int add_answer(void *data, const struct collect_task *t)
 
 static int add_task(struct job *j, const char *name, const char *const *argv)
 {
-	size_t n = 0;
-	const char **copy;
-
-	while (argv[n])
-		n++;
-	copy = rpc_arena_array(&j->c->arena, n + 1, sizeof(*copy));
-	if (!copy || !name)
+	if (!name)
 		return ctl_fail(j->c, ENOMEM, "the job");
-	memcpy(copy, argv, (n + 1) * sizeof(*copy));
-	j->tasks[j->n++] = (struct collect_task){ .name = name, .argv = copy };
+	j->tasks[j->n++] = (struct collect_task){ .name = name, .argv = argv };
 	return 0;
 }
 
@@ -163,6 +158,7 @@ static const char *own_path(struct job *j)
 	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
 
 	return n > 0 ? rpc_arena_strndup(&j->c->arena, path, (size_t)n) : NULL;
+/* @param argv  NULL: begin() makes it, as it depends on the time that is left. */
 }
 
 /* Hosts hand on what they miss: the text has to tell where that was. */
@@ -178,6 +174,27 @@ static int add_process(struct job *j, uint32_t pid)
 {
 	struct rpc_arena *a = &j->c->arena;
 	const char *argv[ARGUMENTS_MAX] = { own_path(j), "snapshot",     rpc_arena_printf(a, "%u", pid),
+/* A copy of the words that lives as long as the job; NULL when memory is exhausted, also for one of the words. */
+static const char *const *keep_argv(struct job *j, const char *const *argv, size_t n)
+{
+	const char **copy = rpc_arena_array(&j->c->arena, n + 1, sizeof(*copy));
+
+	for (size_t i = 0; copy && i < n; i++) {
+		if (!argv[i])
+			return NULL;
+		copy[i] = argv[i];
+	}
+	return copy;
+}
+
+/* The part of a host or node in the time that is left, without some for the way there and back. */
+static uint32_t remote_ms(const struct job *j)
+{
+	uint32_t ms = (uint32_t)clock_left_ms(j->deadline_ns) / 10 * 8;
+
+	return ms < DEADLINE_MIN_MS ? DEADLINE_MIN_MS : ms;
+}
+
 					    "--host",    "--json=short", "--quiet",
 					    "--socket",  j->c->socket };
 	size_t n = 8;
@@ -186,10 +203,8 @@ static int add_process(struct job *j, uint32_t pid)
 		argv[n++] = "--max-stop";
 		argv[n++] = rpc_arena_printf(a, "%ums", j->c->max_stop_ms);
 	}
-	for (size_t i = 0; i < n; i++)
-		if (!argv[i])
-			return ctl_fail(j->c, ENOMEM, "the job");
-	return add_task(j, process_name(j, pid), argv);
+	kept = keep_argv(j, argv, n);
+	return kept ? add_task(j, process_name(j, pid), kept) : ctl_fail(j->c, ENOMEM, "the job");
 }
 
 static int make_room(struct job *j, size_t n)
@@ -202,6 +217,7 @@ static int add_pids(struct job *j)
 {
 	uint32_t *list;
 	size_t n;
+	const char *const *kept;
 	int r = args_u32_list(j->c, "--pids", pids, &list, &n);
 
 	if (r == 0)
@@ -236,17 +252,20 @@ static int add_all(struct job *j)
 	return -ESRCH;
 }
 
-/* The host's own part of the time leaves some for the way there and back. */
-static int add_host(struct job *j, char *host, uint32_t ms)
+static const char *const *host_argv(struct job *j, const char *name)
 {
 	struct rpc_arena *a = &j->c->arena;
-	const char *name = rpc_arena_strdup(a, host), *port = hosts_split_port(host);
+	char *host = rpc_arena_strdup(a, name);
+	const char *port = host ? hosts_split_port(host) : NULL;
+	uint32_t ms = remote_ms(j);
 	const char *argv[ARGUMENTS_MAX] = { "ssh", "-T",
 					    "-o",  "BatchMode=yes",
-					    "-o",  rpc_arena_printf(a, "ConnectTimeout=%u", ms / 2000 + 1),
+					    "-o",  rpc_arena_printf(a, "ConnectTimeout=%u", ms / 1600 + 1),
+					    /* A connection that is kept open for others would outlive us. */
+					    "-o",  "ControlMaster=no",
 					    "-o",  "ServerAliveInterval=2",
 					    "-o",  "ServerAliveCountMax=2" };
-	size_t n = 10;
+	size_t n = 12;
 
 	if (port) {
 		argv[n++] = "-p";
@@ -254,13 +273,10 @@ static int add_host(struct job *j, char *host, uint32_t ms)
 	}
 	argv[n++] = "--";
 	argv[n++] = host;
-	argv[n++] = rpc_arena_printf(a, "gpu-agentctl job --all --json=short --quiet --deadline=%ums", ms / 10 * 8);
+	argv[n++] = rpc_arena_printf(a, "gpu-agentctl job --all --json=short --quiet --deadline=%ums", ms);
 	if (j->c->max_stop_ms)
 		argv[n - 1] = rpc_arena_printf(a, "%s --max-stop=%ums", argv[n - 1], j->c->max_stop_ms);
-	for (size_t i = 0; i < n; i++)
-		if (!argv[i])
-			return ctl_fail(j->c, ENOMEM, "the job");
-	return add_task(j, name, argv);
+	return keep_argv(j, argv, n);
 }
 
 static int read_hosts(struct job *j, struct hosts *ret)
@@ -279,14 +295,12 @@ static int read_hosts(struct job *j, struct hosts *ret)
 	return ret->n ? 0 : ctl_usage(j->c, "%.100s: there is no host", hosts_path);
 }
 
-static int add_hosts(struct job *j, struct hosts *h, uint32_t ms)
+static int add_names(struct job *j, const struct hosts *h)
 {
-	int r = read_hosts(j, h);
+	int r = make_room(j, h->n);
 
-	if (r == 0)
-		r = make_room(j, h->n);
 	for (size_t i = 0; r == 0 && i < h->n; i++)
-		r = add_host(j, h->list[i], ms);
+		r = add_task(j, h->list[i], NULL);
 	return r;
 }
 
@@ -312,6 +326,16 @@ static int keep_text(void *data, const struct collect_task *t)
 	p->text = rpc_arena_strndup(&p->c->arena, t->text, t->size);
 	p->size = t->size;
 	return p->text ? 0 : ctl_fail(p->c, ENOMEM, "the job");
+static int add_hosts(struct job *j, struct hosts *h)
+{
+	int r = read_hosts(j, h);
+
+	/* BatchMode is not handed on to the ssh of a ProxyJump. */
+	if (r == 0 && setenv("SSH_ASKPASS_REQUIRE", "never", 1) < 0)
+		r = ctl_fail(j->c, errno, "the job");
+	return r < 0 ? r : add_names(j, h);
+}
+
 }
 
 /* Ask Slurm, for at most half of the time that there is. */
@@ -356,7 +380,7 @@ static void forget_own_job(void)
 }
 
 /* A step of its own for each node: lines of several tasks of one step are mixed on its output. */
-static int add_node(struct job *j, const char *node, uint32_t ms)
+static const char *const *node_argv(struct job *j, const char *node)
 {
 	struct rpc_arena *a = &j->c->arena;
 	const char *argv[ARGUMENTS_MAX] = { "srun",
@@ -375,15 +399,15 @@ static int add_node(struct job *j, const char *node, uint32_t ms)
 					    "--json=short",
 					    "--quiet",
 					    rpc_arena_printf(a, "--slurm-node=%s", slurm),
-					    rpc_arena_printf(a, "--deadline=%ums", ms / 10 * 8) };
+					    rpc_arena_printf(a, "--deadline=%ums", remote_ms(j)) };
 	size_t n = 17;
 
 	if (j->c->max_stop_ms)
 		argv[n++] = rpc_arena_printf(a, "--max-stop=%ums", j->c->max_stop_ms);
-	return rpc_arena_error(a) ? ctl_fail(j->c, ENOMEM, "the job") : add_task(j, rpc_arena_strdup(a, node), argv);
+	return keep_argv(j, argv, n);
 }
 
-static int add_nodes(struct job *j, struct hosts *h, uint32_t ms)
+static int add_nodes(struct job *j, struct hosts *h)
 {
 	const char *const argv[] = { "squeue", "-h", "-j", slurm, "-o", "%N", NULL };
 	struct printed p;
@@ -401,10 +425,17 @@ static int add_nodes(struct job *j, struct hosts *h, uint32_t ms)
 	if (r < 0 || !h->n)
 		return agent_err_set(&j->c->err, RPC_ERROR_FAILED, ENOENT, "ask Slurm", NULL, "job %s: %s", slurm,
 				     r < 0 ? why : "it has no node: it does not run");
-	r = make_room(j, h->n);
-	for (size_t i = 0; r == 0 && i < h->n; i++)
-		r = add_node(j, h->list[i], ms);
-	return r;
+	return add_names(j, h);
+}
+
+/* Squeue, or hosts that were asked before, have taken a part of the time. */
+static int begin(void *data, struct collect_task *t)
+{
+	struct job *j = data;
+
+	if (!t->argv)
+		t->argv = slurm ? node_argv(j, t->name) : host_argv(j, t->name);
+	return t->argv ? 0 : -ENOMEM;
 }
 
 static bool is_listed(const uint32_t *list, size_t n, uint32_t pid)
@@ -486,7 +517,7 @@ static int show(struct job *j)
 	return r < 0 ? r : ctl_status(s.complete, false);
 }
 
-static int add_tasks(struct job *j, struct hosts *h, uint32_t ms)
+static int add_tasks(struct job *j, struct hosts *h)
 {
 	if (pids)
 		return add_pids(j);
@@ -494,15 +525,15 @@ static int add_tasks(struct job *j, struct hosts *h, uint32_t ms)
 		return add_all(j);
 	if (slurm_node)
 		return add_own_node(j);
-	return slurm ? add_nodes(j, h, ms) : add_hosts(j, h, ms);
+	return slurm ? add_nodes(j, h) : add_hosts(j, h);
 }
 
-static int look(struct job *j, struct hosts *h, uint32_t ms)
+static int look(struct job *j, struct hosts *h)
 {
 	const struct collect_options o = {
-		.window = WINDOW, .deadline_ns = j->deadline_ns, .size_max = ANSWER_MAX, .done = add_answer, .data = j
+		.window = WINDOW, .deadline_ns = j->deadline_ns, .size_max = ANSWER_MAX, .begin = begin, .done = add_answer, .data = j
 	};
-	int r = add_tasks(j, h, ms);
+	int r = add_tasks(j, h);
 
 	if (r == 0) {
 		r = collect(j->tasks, j->n, &o);
@@ -530,7 +561,7 @@ static int run(struct ctl *c, int argc, char **argv)
 		j.deadline_ns = clock_deadline_ms(ms);
 		c->arena.limit = MERGE_MEMORY_MAX;
 		rpc_arena_init(&j.answer, DOCUMENT_MEMORY_MAX);
-		r = look(&j, &h, ms);
+		r = look(&j, &h);
 		rpc_arena_deinit(&j.answer);
 	}
 	hosts_deinit(&h);

@@ -24,6 +24,7 @@ USAGE, NO_MATCH, FAILURE, PARTIAL = 2, 3, 1, 8
 SSH = r"""#!/bin/sh
 for word; do host=$command; command=$word; done
 printf '%s\n' "$@" >"$RECORDS/$host"
+echo "$$ $(cut -d' ' -f6 /proc/$$/stat) $SSH_ASKPASS_REQUIRE" >"$RECORDS/$host.session"
 host=${host#*@}
 case $host in
 good*) sh -c "$command" | sed "s/\"host\":\"[^\"]*\"/\"host\":\"$host\"/g"; : >"$RECORDS/$host.done" ;;
@@ -87,9 +88,9 @@ def cluster(s, hosts):
     path.write_text(hosts)
     env = {**os.environ, "PATH": f"{programs}:{BIN}:{os.environ['PATH']}", "RECORDS": str(records), "GPU_AGENT_SOCKET": str(s.socket)}
 
-    def ask(*argv, patience=60):
-        return subprocess.run([BIN / "gpu-agentctl", "job", "--hosts", path, "--deadline", DEADLINE, *argv], env=env, text=True,
-                              capture_output=True, timeout=patience, stdin=subprocess.DEVNULL)
+    def ask(*argv, deadline=DEADLINE, **more):
+        return subprocess.run([BIN / "gpu-agentctl", "job", "--hosts", path, "--deadline", deadline, *argv], env=env, text=True,
+                              capture_output=True, timeout=60, stdin=subprocess.DEVNULL, **more)
     yield ask, records
 
 
@@ -170,6 +171,27 @@ def test_hosts():
         assert re.fullmatch(r"gpu-agentctl job --all --json=short --quiet --deadline=\d+ms", words[-2]), words
         words = (records / "root@good4").read_text().split("\n")
         assert words[words.index("-p") + 1] == "2222"
+        # None has the terminal of the user to put a question on, or a window.
+        pid, session, askpass = (records / "good1.session").read_text().split()
+        assert pid == session and askpass == "never"
+
+
+def test_little_time():
+    """Who is asked has what is left, and at least what it accepts; who is not asked is not accused."""
+    with job("hang") as s, cluster(s, "\n".join(f"hung{n}" for n in range(33))) as (ask, records):
+        run = ask(deadline="2s")
+        assert run.returncode == FAILURE and not run.stdout, run
+        late, unasked = (re.findall(rf"not seen: (\w+): {why}", run.stderr) for why in ("no answer before", "was not asked: no time was left"))
+        assert len(late) == 32 and len(unasked) == 1 and not (records / unasked[0]).exists(), run.stderr
+        ask(deadline="100ms")
+        assert (records / "hung0").read_text().split("\n")[-2].endswith("--deadline=100ms")
+
+
+def test_ends_of_children_are_ignored():
+    """Whoever starts it may have it so."""
+    with job("hang") as s, cluster(s, "good1\nkilled\n") as (ask, _):
+        found = document(ask("-j", preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)), PARTIAL)
+        assert "signal 9" in missing(found, "not seen: killed: "), found["missing"]
 
 
 def alive(pid):
@@ -183,7 +205,7 @@ def alive(pid):
 def test_hostile_hosts():
     """Each is told with its reason, none keeps the others from being seen, and nothing of them runs afterwards."""
     bad = {"garbage": "its answer", "cut": "its answer", "huge": "larger than 8 MiB", "empty": "has said nothing",
-           "refused": "connect to host refused: ?[31mNo route", "failed": "there is no agent", "noisy": "no answer before the deadline",
+           "refused": "connect to host refused: ?[31mNo route", "failed": "there is no agent", "noisy": "noisy: noise",
            "hung": "no answer before the deadline", "killed": "signal 9", "copy1": "already"}
     with job("hang", "hang") as s, cluster(s, "good1\npartial1\n" + "\n".join(bad) + "\n") as (ask, records):
         begun = time.monotonic()
