@@ -193,23 +193,39 @@ static int refuse(struct agent_err *err, const char *fmt, ...)
 	return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL, "%s", text);
 }
 
+/* @return the rank that is this process, or NULL. */
+static const struct rpc_rank *find_rank(const struct merge *m, const struct rpc_rank *rank)
+{
+	const struct rpc_rank *known = ranks_of(m);
+
+	for (size_t i = 0, n = merge_ranks(m); i < n; i++)
+		if (is_same_process(rank, &known[i]))
+			return &known[i];
+	return NULL;
+}
+
+bool merge_has(const struct merge *m, const struct rpc_gpu_snapshot_result *s)
+{
+	for (size_t i = 0; i < s->n_ranks; i++)
+		if (!find_rank(m, &s->ranks[i]))
+			return false;
+	return s->n_ranks > 0;
+}
+
 /* Refuse a process that is there already, since its waves would count twice. */
 static int check_ranks(const struct merge *m, const char *name,
 		       const struct rpc_gpu_snapshot_result *s, struct agent_err *err)
 {
-	const struct rpc_rank *known = ranks_of(m);
-	size_t n = merge_ranks(m);
-
-	if (!s->n_ranks || s->n_ranks > MERGE_RANKS_MAX - n)
+	if (!s->n_ranks || s->n_ranks > MERGE_RANKS_MAX - merge_ranks(m))
 		return refuse(err, "%.100s: %s", name,
 			      s->n_ranks ? "too many ranks" : "the list of ranks is empty");
-	for (size_t i = 0; i < s->n_ranks; i++)
-		for (size_t k = 0; k < n; k++)
-			if (is_same_process(&s->ranks[i], &known[k]))
-				return refuse(
-					err,
-					"%.60s: process %u of %.40s is in it, and in %.40s already",
-					name, s->ranks[i].pid, s->ranks[i].host, known[k].name);
+	for (size_t i = 0; i < s->n_ranks; i++) {
+		const struct rpc_rank *known = find_rank(m, &s->ranks[i]);
+
+		if (known)
+			return refuse(err, "%.60s: process %u of %.40s is in it, and in %.40s already", name,
+				      s->ranks[i].pid, s->ranks[i].host, known->name);
+	}
 	return 0;
 }
 

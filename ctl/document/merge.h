@@ -38,6 +38,8 @@ int merge_add(struct merge *m, const struct document *d, struct agent_err *err);
 int merge_add_missing(struct merge *m, const char *text);
 /** How many ranks were added so far. */
 size_t merge_ranks(const struct merge *m);
+/** Whether all ranks of a merged document are there already. */
+bool merge_has(const struct merge *m, const struct rpc_gpu_snapshot_result *s);
 
 /**
  * Put the result together; nothing may be added afterwards.

@@ -121,6 +121,24 @@ static bool has_document(const struct collect_task *t)
 	       (status == 0 || status == CTL_EXIT_PARTIAL || status == CTL_EXIT_BUDGET);
 }
 
+static const char *without_user(const char *host)
+{
+	const char *at = strchr(host, '@');
+
+	return at ? at + 1 : host;
+}
+
+/* The list has the host for another user as well, and all that was seen now was there. */
+static bool is_asked_twice(const struct job *j, const struct collect_task *t, const struct document *d)
+{
+	if (!d->merged || !merge_has(j->merge, &d->snapshot))
+		return false;
+	for (size_t i = 0; i < j->n; i++)
+		if (&j->tasks[i] != t && !strcmp(without_user(j->tasks[i].name), without_user(t->name)))
+			return true;
+	return false;
+}
+
 static int add_answer(void *data, const struct collect_task *t)
 {
 	struct job *j = data;
@@ -135,6 +153,10 @@ static int add_answer(void *data, const struct collect_task *t)
 	if (r == 0 && !d.merged) {
 		d.name = name_of(j, &d);
 		r = d.name ? 0 : -ENOMEM;
+	}
+	if (r == 0 && is_asked_twice(j, t, &d)) {
+		ctl_note(j->c, "%s was asked twice", without_user(t->name));
+		return 0;
 	}
 	if (r == 0)
 		r = merge_add(j->merge, &d, &err);

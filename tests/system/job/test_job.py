@@ -176,6 +176,14 @@ def test_hosts():
         assert pid == session and askpass == "never"
 
 
+def test_host_asked_twice():
+    """As two users, of whom each sees the same: nothing is missing."""
+    with job("hang") as s, cluster(s, "good1\nroot@good1\n") as (ask, _):
+        run = ask("-j")
+        found = document(run)
+        assert len(found["ranks"]) == 1 and "good1 was asked twice" in run.stderr, (found["ranks"], run.stderr)
+
+
 def test_little_time():
     """Who is asked has what is left, and at least what it accepts; who is not asked is not accused."""
     with job("hang") as s, cluster(s, "\n".join(f"hung{n}" for n in range(33))) as (ask, records):
