@@ -165,6 +165,7 @@ static int add_answer(void *data, const struct collect_task *t)
 
 /* ------------------------------------------------------------------ whom to ask -------------- */
 
+/* @param argv  NULL: begin() makes it, as it depends on the time that is left. */
 static int add_task(struct job *j, const char *name, const char *const *argv)
 {
 	if (!name)
@@ -173,29 +174,6 @@ static int add_task(struct job *j, const char *name, const char *const *argv)
 	return 0;
 }
 
-/* This program, whatever PATH says. */
-static const char *own_path(struct job *j)
-{
-	char path[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
-
-	return n > 0 ? rpc_arena_strndup(&j->c->arena, path, (size_t)n) : NULL;
-/* @param argv  NULL: begin() makes it, as it depends on the time that is left. */
-}
-
-/* Hosts hand on what they miss: the text has to tell where that was. */
-static const char *process_name(struct job *j, uint32_t pid)
-{
-	char host[256] = "";
-
-	gethostname(host, sizeof(host) - 1);
-	return rpc_arena_printf(&j->c->arena, "process %u of %s", pid, host);
-}
-
-static int add_process(struct job *j, uint32_t pid)
-{
-	struct rpc_arena *a = &j->c->arena;
-	const char *argv[ARGUMENTS_MAX] = { own_path(j), "snapshot",     rpc_arena_printf(a, "%u", pid),
 /* A copy of the words that lives as long as the job; NULL when memory is exhausted, also for one of the words. */
 static const char *const *keep_argv(struct job *j, const char *const *argv, size_t n)
 {
@@ -217,8 +195,31 @@ static uint32_t remote_ms(const struct job *j)
 	return ms < DEADLINE_MIN_MS ? DEADLINE_MIN_MS : ms;
 }
 
+/* This program, whatever PATH says. */
+static const char *own_path(struct job *j)
+{
+	char path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	return n > 0 ? rpc_arena_strndup(&j->c->arena, path, (size_t)n) : NULL;
+}
+
+/* Hosts hand on what they miss: the text has to tell where that was. */
+static const char *process_name(struct job *j, uint32_t pid)
+{
+	char host[256] = "";
+
+	gethostname(host, sizeof(host) - 1);
+	return rpc_arena_printf(&j->c->arena, "process %u of %s", pid, host);
+}
+
+static int add_process(struct job *j, uint32_t pid)
+{
+	struct rpc_arena *a = &j->c->arena;
+	const char *argv[ARGUMENTS_MAX] = { own_path(j), "snapshot",     rpc_arena_printf(a, "%u", pid),
 					    "--host",    "--json=short", "--quiet",
 					    "--socket",  j->c->socket };
+	const char *const *kept;
 	size_t n = 8;
 
 	if (j->c->max_stop_ms) {
@@ -239,7 +240,6 @@ static int add_pids(struct job *j)
 {
 	uint32_t *list;
 	size_t n;
-	const char *const *kept;
 	int r = args_u32_list(j->c, "--pids", pids, &list, &n);
 
 	if (r == 0)
@@ -326,6 +326,16 @@ static int add_names(struct job *j, const struct hosts *h)
 	return r;
 }
 
+static int add_hosts(struct job *j, struct hosts *h)
+{
+	int r = read_hosts(j, h);
+
+	/* BatchMode is not handed on to the ssh of a ProxyJump. */
+	if (r == 0 && setenv("SSH_ASKPASS_REQUIRE", "never", 1) < 0)
+		r = ctl_fail(j->c, errno, "the job");
+	return r < 0 ? r : add_names(j, h);
+}
+
 /* ------------------------------------------------------------------ Slurm -------------------- */
 
 /* What one program of Slurm prints. */
@@ -348,16 +358,6 @@ static int keep_text(void *data, const struct collect_task *t)
 	p->text = rpc_arena_strndup(&p->c->arena, t->text, t->size);
 	p->size = t->size;
 	return p->text ? 0 : ctl_fail(p->c, ENOMEM, "the job");
-static int add_hosts(struct job *j, struct hosts *h)
-{
-	int r = read_hosts(j, h);
-
-	/* BatchMode is not handed on to the ssh of a ProxyJump. */
-	if (r == 0 && setenv("SSH_ASKPASS_REQUIRE", "never", 1) < 0)
-		r = ctl_fail(j->c, errno, "the job");
-	return r < 0 ? r : add_names(j, h);
-}
-
 }
 
 /* Ask Slurm, for at most half of the time that there is. */
@@ -523,7 +523,7 @@ static int write_page(struct job *j, const struct rpc_gpu_snapshot_result *s)
 static int show(struct job *j)
 {
 	struct rpc_gpu_snapshot_result s;
-	int r;
+	int r, page = 0;
 
 	/* Why the first one was not seen is the error then. */
 	if (!merge_ranks(j->merge))
@@ -533,10 +533,12 @@ static int show(struct job *j)
 	if (r < 0)
 		return ctl_fail(j->c, -r, "merging");
 	if (page_path)
-		r = write_page(j, &s);
-	if (r == 0)
-		r = merge_show(j->c, &s);
-	return r < 0 ? r : ctl_status(s.complete, false);
+		page = write_page(j, &s);
+	/* What the hosts have said would be lost with the page. */
+	if (page < 0)
+		ctl_note(j->c, "the page was not written: %s", j->c->err.message);
+	r = merge_show(j->c, &s);
+	return r < 0 ? r : page < 0 ? CTL_EXIT_FAILURE : ctl_status(s.complete, false);
 }
 
 static int add_tasks(struct job *j, struct hosts *h)

@@ -195,6 +195,12 @@ def test_little_time():
         assert (records / "hung0").read_text().split("\n")[-2].endswith("--deadline=100ms")
 
 
+def test_page_that_cannot_be_written():
+    with job("hang") as s:
+        run = s.ctl("job", "--all", "--report", "/nonexistent/page.html")
+        assert run.returncode == FAILURE and "the page was not written: /nonexistent" in run.stderr and "1 rank on 1 host" in run.stdout, run
+
+
 def test_ends_of_children_are_ignored():
     """Whoever starts it may have it so."""
     with job("hang") as s, cluster(s, "good1\nkilled\n") as (ask, _):
