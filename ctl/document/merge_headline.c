@@ -61,6 +61,12 @@ static const char *fault_text(struct rpc_arena *a, const struct rpc_gpu_snapshot
 				n > 1 && n == set->n ? " ranks" : "");
 }
 
+/* What limits a statement about ranks: who or what was not seen may be otherwise. */
+static const char *unseen(const struct rpc_gpu_snapshot_result *s)
+{
+	return s->complete ? "" : ", as far as could be seen";
+}
+
 /* Of two ranks, how they differ: which of them is right, nobody knows. */
 static int none_odd(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, const struct merge_set *sets,
 		    bool well, struct merge_line *ret)
@@ -70,10 +76,11 @@ static int none_odd(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s
 
 	*ret = (struct merge_line){
 		.good = well && !differ && s->n_ranks > 1,
-		.text = differ            ? differ
-			: s->n_ranks == 1 ? "One rank: there is no other to compare it with"
-			: s->complete	  ? "No rank is odd"
-					  : "No rank is odd, as far as could be seen",
+		.text = rpc_arena_printf(a, "%s%s",
+					 differ		   ? differ
+					 : s->n_ranks == 1 ? "One rank: there is no other to compare it with"
+							   : "No rank is odd",
+					 unseen(s)),
 	};
 	return r;
 }
@@ -116,8 +123,8 @@ int merge_headline(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s,
 
 		if (k->odd)
 			lines[n++] = (struct merge_line){ "ODD", false,
-							  rpc_arena_printf(a, "%s  %s  (%s, process %u of %s)", k->name,
-									   k->odd, k->comm, k->pid, k->host) };
+							  rpc_arena_printf(a, "%s  %s%s  (%s, process %u of %s)", k->name,
+									   k->odd, unseen(s), k->comm, k->pid, k->host) };
 	}
 	if (n == faults)
 		r = none_odd(a, s, sets, !faults, &lines[n++]);

@@ -367,6 +367,34 @@ static void prints_a_rank_alone(void)
 			 "1  64  0x100  running  rank0\n");
 }
 
+/* Who was not seen may be otherwise, and what was not seen of the odd one. */
+static void limits_what_it_says(void)
+{
+	static const struct {
+		const char *texts[3], *said;
+	} rows[] = {
+		{ { "g100:64@0/5 missing=x" }, "One rank: there is no other to compare it with, as far as could be seen\n" },
+		{ { "g100:64@0/5", "", "g100:64@0/5 missing=x" },
+		  "ODD    rank1  no waves, unlike most, as far as could be seen  (app, process 101 of h)\n" },
+		{ { "g100:64@0/5", " missing=x" },
+		  "The two ranks differ: rank0 is at 0x100, rank1 has no waves, as far as could be seen\n" },
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		size_t n = rows[i].texts[2] ? 3 : rows[i].texts[1] ? 2 : 1;
+		struct rpc_gpu_snapshot_result s;
+		auto_call(merge_destroyp) struct merge *m = merge_texts(rows[i].texts, n, &s);
+		auto_rpc_arena struct rpc_arena arena;
+		auto_out struct out o = { 0 };
+
+		TEST_ROW_EQ(i, merge_ranks(m), n);
+		rpc_arena_init(&arena, 0);
+		TEST_ROW_EQ(i, merge_print(&arena, &o, &s, &(struct table_form){ .legend = true }), 0);
+		if (strncmp(o.data, rows[i].said, strlen(rows[i].said)) != 0)
+			TEST_ROW_STR(i, o.data, rows[i].said);
+	}
+}
+
 /*
  * Two ranks with the same code object at other addresses, and inlined calls: one tree, in which
  * code that has no line is known by its distance from the kernel.
@@ -467,5 +495,5 @@ static void says_how_two_ranks_differ(void)
 TEST_SUITE(ctl_merge, TEST(says_how_two_ranks_differ),
 	   TEST(prints_and_reads_sets), TEST(adds_up_ranks), TEST(adds_up_parts), TEST(names_the_odd_one),
 	   TEST(steps_do_not_matter), TEST(refuses_a_rank_twice), TEST(refuses_sets_that_lie),
-	   TEST(prints_a_tree), TEST(prints_ranks_that_agree), TEST(prints_a_rank_alone),
+	   TEST(prints_a_tree), TEST(prints_ranks_that_agree), TEST(prints_a_rank_alone), TEST(limits_what_it_says),
 	   TEST(joins_code_by_name));
