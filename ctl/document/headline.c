@@ -420,6 +420,16 @@ static const char *unseen(bool complete)
 	return complete ? "" : ", as far as could be seen";
 }
 
+/* Whether waves of any queue were looked at: a saved document does not say that nobody wanted to. */
+static bool any_counted(const struct rpc_gpu_snapshot_result *s)
+{
+	bool any = !s->n_queues;
+
+	for (size_t i = 0; i < s->n_queues; i++)
+		any = any || s->queues[i].has_waves;
+	return any;
+}
+
 /* Append how much there is. */
 static void put_extent(struct builder *b)
 {
@@ -430,6 +440,9 @@ static void put_extent(struct builder *b)
 		put_count(b, s->n_queues, "queue", "queues");
 	} else if (s->no_stop) {
 		out_fmt(&b->text, "Nothing was stopped for you, so what the %s do is not known: ", word(b, "waves"));
+		put_count(b, s->n_queues, "queue", "queues");
+	} else if (!s->wave_count && !any_counted(s)) {
+		out_fmt(&b->text, "No %s were read: ", word(b, "waves"));
 		put_count(b, s->n_queues, "queue", "queues");
 	} else if (!s->wave_count) {
 		out_fmt(&b->text, "No %s on any GPU%s: ", word(b, "waves"), unseen(s->complete));

@@ -33,6 +33,7 @@ static void one_snapshot_never_overclaims(void)
 		  " No fault: 64 waves of 2 queues\n"
 		  "WAITS queue 0: 7 packets wait behind 0x100 and 1 more place (64 waves)\n" },
 		{ "q0:5/6", " No waves on any GPU: 1 queue\nWAITS queue 0: 1 packet waits and no wave runs\n" },
+		{ "q0:5/5 unseen", " No waves were read: 1 queue, no packet waits\n" },
 		{ "q0:5/5 q1:9/9", " No waves on any GPU: 2 queues, no packet waits\n" },
 		{ "q0:? missing=queue 0: lost", " No waves on any GPU, as far as could be seen: 1 queue\n" },
 		{ "q0:5/12s q1:5/12s g100:1@0/5",
