@@ -12,6 +12,7 @@
 #include "ctl/document/headline.h"
 #include "ctl/report/html.h"
 #include "ctl/terminal/text.h"
+#include "protocol/stop_reason.h"
 
 /* Bytes of the sentence at the top, and of the title, which a tab shows. */
 #define VERDICT_MAX 400
@@ -142,7 +143,7 @@ static void put_kind(struct report *r)
 	const struct rpc_process *p = &s->process;
 
 	if (r->merged) {
-		out_fmt(r->o, "Job of %zu rank%s", s->n_ranks, s->n_ranks == 1 ? "" : "s");
+		out_fmt(r->o, "Job of which %zu rank%s seen", s->n_ranks, s->n_ranks == 1 ? " was" : "s were");
 		return;
 	}
 	out_str(r->o, r->cmp ? "Comparison of two snapshots of " : s->source.format ? "Core of " : "Snapshot of ");
@@ -240,43 +241,46 @@ static void put_job_commands(struct report *r)
 		html_text(r->o, k->name);
 		out_str(r->o, " waits for, and where its threads are; on ");
 		html_text(r->o, k->host);
-		out_fmt(r->o,
-			":</p>\n<pre tabindex=\"0\"><code>gpu-agentctl why %u --twice\ngpu-agentctl stacks "
-			"%u</code></pre>\n",
-			k->pid, k->pid);
+		out_str(r->o, ":</p>\n<pre tabindex=\"0\"><code>");
+		if (r->vendor == RPC_VENDOR_AMD)
+			out_fmt(r->o, "gpu-agentctl why %u --twice\n", k->pid);
+		out_fmt(r->o, "gpu-agentctl stacks %u</code></pre>\n", k->pid);
 	}
 	if (!n)
-		out_str(r->o,
-			"<p>No rank is odd: look at one of them, with its process id from the table of ranks.</p>\n"
-			"<pre tabindex=\"0\"><code>gpu-agentctl why PID --twice</code></pre>\n");
+		put_command(r, "No rank is odd: look at one of them, with its process id from the table of ranks.",
+			    r->vendor == RPC_VENDOR_AMD ? "gpu-agentctl why PID --twice" : "gpu-agentctl stacks PID");
 }
 
-static void put_process_commands(struct report *r, const struct finding *first)
+static void put_process_commands(struct report *r)
 {
-	uint32_t pid = r->s->process.pid;
+	const struct rpc_gpu_snapshot_result *s = r->s;
+	bool has_gpu = r->vendor == RPC_VENDOR_AMD || r->vendor == RPC_VENDOR_NVIDIA;
+	uint32_t pid = s->process.pid;
 
-	if (r->s->source.format) {
+	if (s->source.format) {
 		put_command(r, "Look further into the core:", "gpu-agentctl analyze --waves --registers FILE");
 		return;
 	}
-	if (!strcmp(first->tag, "FAULT"))
+	/* The fault of a queue or a device has no waves. */
+	if (s->n_groups && stop_reason_is_faulting(&s->groups[0]))
 		put_command(r, "The faulted ones, one by one:",
 			    rpc_arena_printf(r->a, "gpu-agentctl waves %u --group 1", pid));
-	put_command(r, "What each of them waits for, and who has not come:",
-		    rpc_arena_printf(r->a, "gpu-agentctl why %u --twice", pid));
+	if (r->vendor == RPC_VENDOR_AMD)
+		put_command(r, "What each of them waits for, and who has not come:",
+			    rpc_arena_printf(r->a, "gpu-agentctl why %u --twice", pid));
 	put_command(r, "What its threads do on the processors:", rpc_arena_printf(r->a, "gpu-agentctl stacks %u", pid));
-	if (!r->cmp)
+	if (has_gpu && !r->cmp)
 		put_command(r, "Whether it is hung, slow or progressing:",
 			    rpc_arena_printf(r->a, "gpu-agentctl snapshot %u --again 2000", pid));
 }
 
-static void put_next(struct report *r, const struct finding *first)
+static void put_next(struct report *r)
 {
 	html_section(r->o, "next", "What to run next");
 	if (r->merged)
 		put_job_commands(r);
 	else
-		put_process_commands(r, first);
+		put_process_commands(r);
 	html_section_end(r->o);
 }
 
@@ -340,9 +344,8 @@ static int put_data(struct report *r)
 	}
 	out_fmt(r->o,
 		"<p>This page has the document%s: as JSON, in the element <code>gpu-agent-document</code> of its "
-		"source. Saved as a file, "
-		"it is read by <code>gpu-agentctl analyze</code>, <code>merge</code> and <code>report</code>.</p>\n",
-		lacks);
+		"source. Saved as a file, it is read by <code>gpu-agentctl %s</p>\n",
+		lacks, r->cmp ? "report</code>." : "analyze</code>, <code>merge</code> and <code>report</code>.");
 	html_section_end(r->o);
 	out_str(r->o, "<script type=\"application/json\" id=\"gpu-agent-document\">");
 	html_data(r->o, json.data, json.size);
@@ -405,7 +408,7 @@ static int write_page(struct report *r)
 	if (e < 0)
 		return e;
 	put_top(r, list, n);
-	put_next(r, &list[0]);
+	put_next(r);
 	put_missing(r);
 	e = put_tables(r);
 	if (e == 0)

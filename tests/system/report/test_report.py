@@ -94,9 +94,20 @@ def test_snapshot():
     cells = page.texts["td"]
     assert "train.hip:61 dot <- gemm (c=0x7f4c00000000, a=0x7f4c40000000, b=0x7f4c80000000, n=1024)" in cells, cells
     assert "gpu-agentctl why 15330 --twice" in page.texts["code"]
+    assert "gpu-agentctl waves 15330 --group 1" in page.texts["code"]
     # The same words as everywhere else for NVIDIA's users.
     page = page_of(ctl("report", PAGES / "cuda-2.json"))
     assert "WARPS" in page.texts["th"] and "Contexts" in page.texts["h2"] and "3 warps" in h1(page)
+    # Verbs that know nothing of this vendor are not named.
+    assert not any("gpu-agentctl why" in t for t in page.texts["code"]), page.texts["code"]
+    # The fault of a device has no waves that could be listed, and a process without a GPU has no queues.
+    document = load("idle-1.json")
+    document["devices"][0]["exceptions"] = ["device_memory_violation"]
+    page = page_of(ctl("report", "-", given=json.dumps(document).encode()))
+    assert "FAULT" in page.texts["h1"] and not any("gpu-agentctl waves" in t for t in page.texts["code"]), page.texts
+    document["process"]["vendor"] = "none"
+    page = page_of(ctl("report", "-", given=json.dumps(document).encode()))
+    assert [t for t in page.texts["code"] if "15330" in t] == ["gpu-agentctl stacks 15330"], page.texts["code"]
 
 
 def test_comparison():
@@ -109,6 +120,9 @@ def test_comparison():
     page = page_of(ctl("report", "-", given=json.dumps(again).encode()))
     assert "aldebaran" in " ".join(page.texts["td"]) and "TYPE" in page.texts["th"]
     assert page.document()["snapshot"]["process"]["pid"] == 15330
+    # The other verbs read no comparison.
+    codes = page.texts["code"]
+    assert "gpu-agentctl report" in codes and not {"gpu-agentctl analyze", "merge"} & set(codes), codes
 
 
 def test_refusals():
