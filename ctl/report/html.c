@@ -87,7 +87,7 @@ void html_long(struct out *o, const char *s)
 	out_str(o, "<details><summary>");
 	html_cut(o, s, HTML_CELL_MAX);
 	out_str(o, "</summary>");
-	html_text(o, s);
+	html_cut(o, s, HTML_LONG_MAX);
 	out_str(o, "</details>");
 }
 

@@ -14,14 +14,16 @@
 
 #include "base/out.h"
 
-/** Bytes of a text that a cell shows at first; the whole text can be opened. */
+/** Bytes of a text that a cell shows at first; more can be opened. */
 #define HTML_CELL_MAX 160
+/** Bytes of a text that can be opened: the document has all of a longer one. */
+#define HTML_LONG_MAX 4096
 
 /** Append a text of a stranger; NULL is nothing. */
 void html_text(struct out *o, const char *s);
 /** The same with at most @p max bytes and an ellipsis behind them. */
 void html_cut(struct out *o, const char *s, size_t max);
-/** The same, where an element of its own may stand: a long text is cut, and can be opened. */
+/** The same, where an element of its own may stand: a long text is cut, and up to HTML_LONG_MAX can be opened. */
 void html_long(struct out *o, const char *s);
 /**
  * Append JSON as the content of a script element that is no script: the same document for every reader of

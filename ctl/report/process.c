@@ -11,15 +11,13 @@
 #include "ctl/report/report.h"
 #include "protocol/stop_reason.h"
 
-/* Most rows of a table: a reader has long stopped, and the document has all. */
-#define ROWS_MAX 400
 /* Most frames of a stack. */
 #define FRAMES_MAX 64
 
-static void put_more(struct report *r, size_t n)
+void report_put_more(struct report *r, size_t n)
 {
-	if (n > ROWS_MAX)
-		out_fmt(r->o, "<p>%zu more rows are in the document.</p>\n", n - ROWS_MAX);
+	if (n > REPORT_ROWS_MAX)
+		out_fmt(r->o, "<p>%zu more rows are in the document.</p>\n", n - REPORT_ROWS_MAX);
 }
 
 /* ------------------------------------------------------------------ waves -------------------- */
@@ -58,17 +56,18 @@ int report_groups(struct report *r)
 	html_section(r->o, "groups", r->vendor == RPC_VENDOR_NVIDIA ? "Where the warps are" : "Where the waves are");
 	html_table(r->o, r->vendor == RPC_VENDOR_NVIDIA ? "Warps at one place" : "Waves at one place", columns,
 		   ARRAY_SIZE(columns));
-	for (size_t i = 0; i < rows.n && i < ROWS_MAX; i++)
+	for (size_t i = 0; i < rows.n && i < REPORT_ROWS_MAX; i++)
 		put_group(r, &rows.list[i]);
 	html_table_end(r->o);
-	put_more(r, rows.n);
-	for (size_t i = 0; i < r->s->n_exited && i < ROWS_MAX; i++) {
+	report_put_more(r, rows.n);
+	for (size_t i = 0; i < r->s->n_exited && i < REPORT_ROWS_MAX; i++) {
 		out_str(r->o, "<p><span class=\"tag bad\">FAULT</span>");
 		html_text(r->o, r->s->exited[i].exception);
 		out_str(r->o, " ");
 		html_cut(r->o, place_exited(r->a, &r->s->exited[i]), HTML_CELL_MAX * 4);
 		out_str(r->o, "</p>\n");
 	}
+	report_put_more(r, r->s->n_exited);
 	html_section_end(r->o);
 	return 0;
 }
@@ -142,14 +141,14 @@ int report_queues(struct report *r)
 		return e;
 	html_section(r->o, "queues", r->vendor == RPC_VENDOR_NVIDIA ? "Contexts" : "Queues");
 	html_table(r->o, r->vendor == RPC_VENDOR_NVIDIA ? "All contexts" : "All queues", columns, ARRAY_SIZE(columns));
-	for (size_t i = 0; i < r->s->n_queues && i < ROWS_MAX; i++) {
+	for (size_t i = 0; i < r->s->n_queues && i < REPORT_ROWS_MAX; i++) {
 		const struct rpc_queue *q = &r->s->queues[i];
 		size_t n = 0, at = r->cmp ? queue_changes_find(&changes, q->gpu_id, q->queue_id, &n) : 0;
 
 		put_queue(r, q, n ? &r->cmp->queues[changes.sorted[at]] : NULL);
 	}
 	html_table_end(r->o);
-	put_more(r, r->s->n_queues);
+	report_put_more(r, r->s->n_queues);
 	html_section_end(r->o);
 	return 0;
 }
@@ -218,13 +217,14 @@ int report_threads(struct report *r)
 	if (e < 0 || !r->s->has_host)
 		return e;
 	html_section(r->o, "threads", "Threads on the processors");
-	for (size_t i = 0; h->has_findings && i < h->n_findings; i++) {
+	for (size_t i = 0; h->has_findings && i < h->n_findings && i < REPORT_ROWS_MAX; i++) {
 		out_str(r->o, "<p>");
 		html_cut(r->o, h->findings[i], HTML_CELL_MAX * 4);
 		out_str(r->o, "</p>\n");
 	}
+	report_put_more(r, h->has_findings ? h->n_findings : 0);
 	html_table(r->o, "Threads that do the same", columns, ARRAY_SIZE(columns));
-	for (size_t i = 0; i < h->n_groups && i < ROWS_MAX; i++) {
+	for (size_t i = 0; i < h->n_groups && i < REPORT_ROWS_MAX; i++) {
 		const struct rpc_thread_group *g = &h->groups[order[i]];
 
 		out_str(r->o, "<tr>");
@@ -237,7 +237,7 @@ int report_threads(struct report *r)
 		out_str(r->o, "</tr>\n");
 	}
 	html_table_end(r->o);
-	put_more(r, h->n_groups);
+	report_put_more(r, h->n_groups);
 	html_section_end(r->o);
 	return 0;
 }
@@ -254,7 +254,7 @@ int report_devices(struct report *r)
 		return 0;
 	html_section(r->o, "devices", "GPUs");
 	html_table(r->o, "GPUs of the process", columns, ARRAY_SIZE(columns));
-	for (size_t i = 0; i < r->s->n_devices && i < ROWS_MAX; i++) {
+	for (size_t i = 0; i < r->s->n_devices && i < REPORT_ROWS_MAX; i++) {
 		const struct rpc_device *d = &r->s->devices[i];
 
 		out_str(r->o, d->n_exceptions ? "<tr class=\"hit\">" : "<tr>");
@@ -267,6 +267,7 @@ int report_devices(struct report *r)
 		out_str(r->o, "</tr>\n");
 	}
 	html_table_end(r->o);
+	report_put_more(r, r->s->n_devices);
 	html_section_end(r->o);
 	return 0;
 }

@@ -16,9 +16,8 @@
 #define CELL       15
 /* Places with a letter and a colour of their own; the last one stands for all others. */
 #define PLACES 7
-/* Most rows of ranks that are like most others, and of places. */
+/* Most rows of ranks. */
 #define RANKS_MAX 2048
-#define ROWS_MAX  400
 
 /* Where ranks are: with those of one place, or of all that have no letter of their own. */
 struct place {
@@ -263,7 +262,7 @@ int report_merged_groups(struct report *r)
 	html_section(r->o, "groups", r->vendor == RPC_VENDOR_NVIDIA ? "Where the warps are" : "Where the waves are");
 	html_table(r->o, r->vendor == RPC_VENDOR_NVIDIA ? "Warps of all ranks" : "Waves of all ranks", columns,
 		   ARRAY_SIZE(columns));
-	for (size_t i = 0; i < r->s->n_groups && i < ROWS_MAX; i++) {
+	for (size_t i = 0; i < r->s->n_groups && i < REPORT_ROWS_MAX; i++) {
 		const struct rpc_group *g = &r->s->groups[i];
 
 		out_str(r->o, stop_reason_is_faulting(g) ? "<tr class=\"hit\">" : "<tr>");
@@ -277,8 +276,7 @@ int report_merged_groups(struct report *r)
 		out_str(r->o, "</tr>\n");
 	}
 	html_table_end(r->o);
-	if (r->s->n_groups > ROWS_MAX)
-		out_fmt(r->o, "<p>%zu more rows are in the document.</p>\n", r->s->n_groups - ROWS_MAX);
+	report_put_more(r, r->s->n_groups);
 	html_section_end(r->o);
 	return 0;
 }
@@ -317,11 +315,10 @@ int report_merged_threads(struct report *r)
 		return 0;
 	html_section(r->o, "threads", "Threads on the processors");
 	html_table(r->o, "Threads of all ranks that do the same", columns, ARRAY_SIZE(columns));
-	for (size_t i = 0; e == 0 && i < r->s->n_host_groups && i < ROWS_MAX; i++)
+	for (size_t i = 0; e == 0 && i < r->s->n_host_groups && i < REPORT_ROWS_MAX; i++)
 		e = put_merged_threads(r, &r->s->host_groups[i]);
 	html_table_end(r->o);
-	if (r->s->n_host_groups > ROWS_MAX)
-		out_fmt(r->o, "<p>%zu more rows are in the document.</p>\n", r->s->n_host_groups - ROWS_MAX);
+	report_put_more(r, r->s->n_host_groups);
 	html_section_end(r->o);
 	return e;
 }

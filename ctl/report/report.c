@@ -14,7 +14,7 @@
 #include "ctl/terminal/text.h"
 #include "protocol/stop_reason.h"
 
-/* Bytes of the sentence at the top, and of the title, which a tab shows. */
+/* Bytes of a sentence or fact at the top, and of the title, which a tab shows. */
 #define VERDICT_MAX 400
 #define TITLE_MAX   48
 /* Most lines below the sentence, and most commands. */
@@ -162,7 +162,7 @@ static void put_fact(struct out *o, const char *name, const char *value)
 	if (!value)
 		return;
 	out_fmt(o, "<div><dt>%s</dt><dd>", name);
-	html_text(o, value);
+	html_cut(o, value, VERDICT_MAX);
 	out_str(o, "</dd></div>\n");
 }
 
@@ -292,7 +292,7 @@ static void put_missing(struct report *r)
 		return;
 	html_section(r->o, "missing", "What is missing");
 	out_str(r->o, "<ul>\n");
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && i < REPORT_ROWS_MAX; i++) {
 		auto_out struct out words = { 0 };
 
 		vendor_sentence(&words, r->vendor, r->cmp ? r->cmp->missing[i] : r->s->missing[i]);
@@ -301,6 +301,7 @@ static void put_missing(struct report *r)
 		out_str(r->o, "</li>\n");
 	}
 	out_str(r->o, "</ul>\n");
+	report_put_more(r, n);
 	html_section_end(r->o);
 }
 

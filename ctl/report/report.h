@@ -21,6 +21,9 @@
 /** Most bytes of JSON that a page has; a larger document is put in without its single waves, or left out. */
 #define REPORT_DATA_MAX ((size_t)3 << 19)
 
+/** Most rows of a table, and of a list: a reader has long stopped, and the document has all. */
+#define REPORT_ROWS_MAX 400
+
 /** What a page is made of. */
 struct report_input {
 	const struct rpc_gpu_snapshot_result *snapshot; /**< The later one, where there are two. */
@@ -71,6 +74,8 @@ int report_devices(struct report *r);	     /**< process.c: devices. */
 
 /** What a thread has on its stack, which can be opened: process.c. */
 void report_put_stack(struct report *r, const struct rpc_thread_group *g);
+/** Below a table or list of @p n, say how many are not in it, if any: process.c. */
+void report_put_more(struct report *r, size_t n);
 /** The vendor's word for a thing. */
 static inline const char *report_word(const struct report *r, const char *neutral)
 {

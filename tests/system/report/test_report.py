@@ -182,8 +182,19 @@ def test_large_document():
         document["missing"], document["complete"] = ["x" * 3_000_000], False
         run = ctl("report", saved(directory, "long.json", document))
         page = Page(run.stdout.decode())
+        assert len(run.stdout) < SIZE_MAX / 10
         assert run.returncode == PARTIAL and not page.count["script"]
         assert any("too many for a page" in t for t in page.texts["p"]), page.texts["p"]
+
+
+def test_long_lists():
+    """The page has the first of them and counts the others."""
+    document = load("amd-2.json")
+    document["missing"], document["complete"] = [f"queue {n}: lost" for n in range(1000)], False
+    document["process"]["exe"] = "/" + "x" * 5000
+    page = page_of(ctl("report", "-", given=json.dumps(document).encode()), PARTIAL)
+    assert page.count["li"] < 500 and "600 more rows are in the document." in page.texts["p"], page.texts["p"]
+    assert max(map(len, page.texts["dd"])) < 500
 
 
 def hostile(value, key=None):
