@@ -37,17 +37,9 @@ struct printer {
 static int compare_leaves(const void *x, const void *y)
 {
 	const struct leaf *a = x, *b = y;
-	size_t n = a->depth < b->depth ? a->depth : b->depth;
+	int c = place_compare_paths(a->path, a->depth, b->path, b->depth);
 
-	for (size_t i = 0; i < n; i++) {
-		int c = strcmp(a->path[i], b->path[i]);
-
-		if (c)
-			return c;
-	}
-	if (a->depth != b->depth)
-		return a->depth < b->depth ? -1 : 1;
-	return a->group < b->group ? -1 : a->group > b->group;
+	return c ? c : (a->group > b->group) - (a->group < b->group);
 }
 
 /* The leaves that have the same path up to a depth, added up. */

@@ -222,6 +222,17 @@ size_t place_path(struct rpc_arena *a, const struct rpc_group *g, const char *co
 	return rpc_arena_error(a) < 0 ? 0 : n;
 }
 
+int place_compare_paths(const char *const *x, size_t n_x, const char *const *y, size_t n_y)
+{
+	for (size_t i = 0; i < n_x && i < n_y; i++) {
+		int c = strcmp(x[i], y[i]);
+
+		if (c)
+			return c;
+	}
+	return (n_x > n_y) - (n_x < n_y);
+}
+
 /*
  * Append a text to a key.  The length in front keeps a text that a target chose from looking like
  * other members.

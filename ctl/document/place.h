@@ -50,6 +50,8 @@ const char *place_exited(struct rpc_arena *a, const struct rpc_exited_exception 
  * @return how many there are, at least one; 0 when memory is exhausted.
  */
 size_t place_path(struct rpc_arena *a, const struct rpc_group *g, const char *const **ret);
+/** Order paths of place_path() so that all below a node are neighbours, a shorter one first, as strcmp(). */
+int place_compare_paths(const char *const *x, size_t n_x, const char *const *y, size_t n_y);
 
 /**
  * The key of a group: location, state and reasons.  Groups of two documents are the same group when

@@ -37,15 +37,9 @@ struct drawing {
 static int compare(const void *x, const void *y)
 {
 	const struct leaf *a = x, *b = y;
-	size_t n = a->depth < b->depth ? a->depth : b->depth;
+	int c = place_compare_paths(a->path, a->depth, b->path, b->depth);
 
-	for (size_t i = 0; i < n; i++) {
-		int c = strcmp(a->path[i], b->path[i]);
-
-		if (c)
-			return c;
-	}
-	return a->depth != b->depth ? (a->depth < b->depth ? -1 : 1) : (a->group > b->group) - (a->group < b->group);
+	return c ? c : (a->group > b->group) - (a->group < b->group);
 }
 
 static void put_box(struct drawing *d, double x, double width, size_t depth, const char *place, uint64_t waves,
