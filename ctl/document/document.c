@@ -73,20 +73,30 @@ int document_parse(const char *name, const char *text, size_t size, struct rpc_a
 	return r;
 }
 
-int document_read(const char *path, struct rpc_arena *arena, struct document *ret,
-		  struct agent_err *err)
+int document_read_text(const char *path, const char **ret_name, char **ret_text, size_t *ret_size,
+		       struct agent_err *err)
 {
 	bool is_stdin = !strcmp(path, "-");
 	const char *name = is_stdin ? "standard input" : path;
-	auto_free char *text = NULL;
-	size_t size;
-	int r = fd_read_file(is_stdin ? "/dev/stdin" : path, DOCUMENT_SIZE_MAX, &text, &size);
+	int r = fd_read_file(is_stdin ? "/dev/stdin" : path, DOCUMENT_SIZE_MAX, ret_text, ret_size);
 
+	*ret_name = name;
 	if (r == -EFBIG)
 		return agent_err_set(err, RPC_ERROR_TOO_LARGE, EFBIG, "read", NULL,
 				     "%.100s: larger than %zu MiB", name, DOCUMENT_SIZE_MAX >> 20);
 	if (r < 0)
 		return agent_err_set(err, RPC_ERROR_FAILED, -r, "read", NULL, "%.100s: %s", name,
 				     strerror(-r));
-	return document_parse(name, text, size, arena, ret, err);
+	return 0;
+}
+
+int document_read(const char *path, struct rpc_arena *arena, struct document *ret,
+		  struct agent_err *err)
+{
+	auto_free char *text = NULL;
+	const char *name;
+	size_t size;
+	int r = document_read_text(path, &name, &text, &size, err);
+
+	return r < 0 ? r : document_parse(name, text, size, arena, ret, err);
 }

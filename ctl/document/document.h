@@ -43,6 +43,15 @@ struct document {
 int document_parse(const char *name, const char *text, size_t size, struct rpc_arena *arena,
 		   struct document *ret, struct agent_err *err);
 /**
+ * Read the text of a file that has a document, or another one.
+ * @param path      "-" is standard input.
+ * @param ret_name  Its name for messages: @p path, or a constant.
+ * @param ret_text  Release with free().
+ * @return 0, or negative with @p err: too_large, failed (the file cannot be read).
+ */
+int document_read_text(const char *path, const char **ret_name, char **ret_text, size_t *ret_size,
+		       struct agent_err *err);
+/**
  * Read a file with a document.
  * @param path  "-" is standard input.
  * @return as document_parse(); also with the code failed (the file cannot be read).

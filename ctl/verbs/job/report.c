@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/fd.h"
 #include "ctl/ctl.h"
 #include "ctl/document/merge.h"
 #include "ctl/verbs/job/merge_files.h"
@@ -23,18 +22,12 @@ static int write_page(struct ctl *c, const struct report_input *in)
 
 static int read_text(struct ctl *c, const char *path, struct report_input *ret)
 {
-	bool is_stdin = !strcmp(path, "-");
-	const char *name = is_stdin ? "standard input" : path;
 	auto_free char *text = NULL;
+	const char *name;
 	size_t size;
-	int r = fd_read_file(is_stdin ? "/dev/stdin" : path, DOCUMENT_SIZE_MAX, &text, &size);
+	int r = document_read_text(path, &name, &text, &size, &c->err);
 
-	if (r == -EFBIG)
-		return agent_err_set(&c->err, RPC_ERROR_TOO_LARGE, EFBIG, "read", NULL, "%.100s: larger than %zu MiB", name,
-				     DOCUMENT_SIZE_MAX >> 20);
-	if (r < 0)
-		return agent_err_set(&c->err, RPC_ERROR_FAILED, -r, "read", NULL, "%.100s: %s", name, strerror(-r));
-	return report_parse(name, text, size, &c->arena, ret, &c->err);
+	return r < 0 ? r : report_parse(name, text, size, &c->arena, ret, &c->err);
 }
 
 static int report_one(struct ctl *c, const char *path)
