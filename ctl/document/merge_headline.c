@@ -122,9 +122,11 @@ int merge_headline(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s,
 		const struct rpc_rank *k = &s->ranks[i];
 
 		if (k->odd)
-			lines[n++] = (struct merge_line){ "ODD", false,
-							  rpc_arena_printf(a, "%s  %s%s  (%s, process %u of %s)", k->name,
-									   k->odd, unseen(s), k->comm, k->pid, k->host) };
+			lines[n++] = (struct merge_line){
+				"ODD", false,
+				rpc_arena_printf(a, "%s  %s%s  (%s, process %u of %s)", k->name, k->odd, unseen(s),
+						 k->comm, k->pid, k->host)
+			};
 	}
 	if (n == faults)
 		r = none_odd(a, s, sets, !faults, &lines[n++]);

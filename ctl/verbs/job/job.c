@@ -554,9 +554,12 @@ static int add_tasks(struct job *j, struct hosts *h)
 
 static int look(struct job *j, struct hosts *h)
 {
-	const struct collect_options o = {
-		.window = WINDOW, .deadline_ns = j->deadline_ns, .size_max = ANSWER_MAX, .begin = begin, .done = add_answer, .data = j
-	};
+	const struct collect_options o = { .window = WINDOW,
+					   .deadline_ns = j->deadline_ns,
+					   .size_max = ANSWER_MAX,
+					   .begin = begin,
+					   .done = add_answer,
+					   .data = j };
 	int r = add_tasks(j, h);
 
 	if (r == 0) {
