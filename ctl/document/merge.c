@@ -159,6 +159,8 @@ static int make_rank(struct merge *m, const struct document *d, struct rpc_gpu_s
 		.waves = s->wave_count,
 		.complete = s->complete,
 	};
+	r->has_rank = s->has_host && s->host.has_rank;
+	r->rank = s->host.rank;
 	r->has_packets = count_packets(&d->snapshot, &r->packets);
 	for (size_t i = 0; i < s->n_missing; i++)
 		missing[i] = rpc_arena_printf(&m->arena, "%s: %s", r->name, s->missing[i]);
@@ -254,6 +256,26 @@ static int check_groups(const char *name, const struct rpc_gpu_snapshot_result *
 	return 0;
 }
 
+/* Which ranks a merged document lacks is for the result to say: they may be in another one. */
+static int forget_absent(struct merge *m, struct rpc_gpu_snapshot_result *s)
+{
+	const char *text = merge_absent(&m->arena, s);
+	size_t n = 0;
+	bool complete = true;
+
+	if (!text)
+		return rpc_arena_error(&m->arena);
+	for (size_t i = 0; i < s->n_missing; i++)
+		if (strcmp(s->missing[i], text) != 0)
+			s->missing[n++] = s->missing[i];
+	for (size_t i = 0; i < s->n_ranks; i++)
+		complete = complete && s->ranks[i].complete;
+	if (n < s->n_missing)
+		s->complete = complete && !n;
+	s->n_missing = n;
+	return 0;
+}
+
 int merge_add(struct merge *m, const struct document *d, struct agent_err *err)
 {
 	struct source source = { .first_rank = merge_ranks(m) };
@@ -268,6 +290,8 @@ int merge_add(struct merge *m, const struct document *d, struct agent_err *err)
 		r = check_groups(d->name, &source.s, err);
 	if (r < 0)
 		return r;
+	if (forget_absent(m, &source.s) < 0)
+		return agent_err_no_memory(err, "merge");
 	source.n_ranks = source.s.n_ranks;
 	out_bytes(&m->ranks, source.s.ranks, source.n_ranks * sizeof(struct rpc_rank));
 	out_bytes(&m->sources, &source, sizeof(source));
@@ -563,7 +587,14 @@ static int join_missing(struct merge *m, struct rpc_gpu_snapshot_result *ret)
 	size_t n_sources;
 	const struct source *sources = sources_of(m, &n_sources);
 	struct out *all = &m->missing;
+	const char *absent = merge_absent(&m->arena, ret);
 
+	if (!absent)
+		return rpc_arena_error(&m->arena);
+	if (absent[0]) {
+		out_bytes(all, &absent, sizeof(absent));
+		ret->complete = false;
+	}
 	for (size_t i = 0; i < n_sources; i++)
 		out_bytes(all, sources[i].s.missing,
 			  sources[i].s.n_missing * sizeof(*sources[i].s.missing));

@@ -60,6 +60,8 @@ int merge_set_init(struct rpc_arena *a, size_t n, struct merge_set *ret);
 bool merge_set_has(const struct merge_set *s, size_t i);
 /** Add rank @p i, which must be below s->n. */
 void merge_set_add(struct merge_set *s, size_t i);
+/** Take rank @p i, which must be below s->n, out of the set. */
+void merge_set_remove(struct merge_set *s, size_t i);
 /** Add the ranks of another set of the same size. */
 void merge_set_join(struct merge_set *s, const struct merge_set *other);
 /** How many ranks are in the set. */
@@ -71,6 +73,12 @@ const char *merge_set_print(struct rpc_arena *a, const struct merge_set *s);
  * @return 0, -EINVAL (not such a list, or beyond the set; some ranks may have been added).
  */
 int merge_set_parse(const char *text, struct merge_set *s);
+
+/**
+ * Say which ranks of a job are not in a merged document, where all that are in it agree on how many there are.
+ * @return "" where none is absent, or nobody knows; NULL when memory is exhausted.
+ */
+const char *merge_absent(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s);
 
 /**
  * Name the ranks that differ: fill rpc_rank.odd.

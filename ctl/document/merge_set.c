@@ -29,6 +29,11 @@ void merge_set_add(struct merge_set *s, size_t i)
 	s->words[i / WORD_BITS] |= UINT64_C(1) << i % WORD_BITS;
 }
 
+void merge_set_remove(struct merge_set *s, size_t i)
+{
+	s->words[i / WORD_BITS] &= ~(UINT64_C(1) << i % WORD_BITS);
+}
+
 void merge_set_join(struct merge_set *s, const struct merge_set *other)
 {
 	for (size_t i = 0; i < words(s); i++)

@@ -125,8 +125,15 @@ def test_ranks_have_the_names_of_their_launcher():
             app = s.start("rank", [BIN / "gpu-agent-simapp", "--kfd", s.mount / "kfd", "--scene", "hang"],
                           env={"RANK": str(rank), "WORLD_SIZE": "16", "LOCAL_RANK": "0"})
             app.wait_line()
-        found = document(s.ctl("job", "--all", "-j"))
+        found = document(s.ctl("job", "--all", "-j"), PARTIAL)
         assert [r["name"] for r in found["ranks"]] == ["rank3", "rank11"], found["ranks"]
+        # One that has died is not there to be odd: those that are there say how many there are.
+        assert found["missing"] == ["2 of 16 ranks were seen; ranks 0-2,4-10,12-15 were not"] and not found["complete"]
+        for rank in {*range(16)} - {3, 11}:
+            s.start("rank", [BIN / "gpu-agent-simapp", "--kfd", s.mount / "kfd", "--scene", "hang"],
+                    env={"RANK": str(rank), "WORLD_SIZE": "16", "LOCAL_RANK": "0"}).wait_line()
+        found = document(s.ctl("job", "--all", "-j"))
+        assert len(found["ranks"]) == 16 and not found["missing"], found["missing"]
 
 
 def test_processes_that_are_not_there():

@@ -177,7 +177,7 @@ def test_job_of_slurm():
         # Slurm itself waits longer for a node that is gone; twice the deadline is for a machine that does other things as well.
         assert time.monotonic() - begun < 30
         assert len(found["ranks"]) < RANKS and [r["name"] for r in found["ranks"] if "odd" in r] == [f"rank{ODD}"], found["ranks"]
-        assert missing(found, "not seen: n1: ")
+        assert missing(found, "not seen: n1: ") and missing(found, f" of {RANKS} ranks were seen; rank")
         # The job runs on.
         assert f"{number}.0" in slurm.ask("squeue", "-h", "-s", "-j", number, "-o", "%i")
 

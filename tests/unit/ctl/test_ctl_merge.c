@@ -193,6 +193,15 @@ static void add_text(struct merge *m, unsigned rank, const char *text)
 	char name[32];
 	struct document d = rank_document(&b, name, rank, text);
 
+	/* One more is absent from all, and others are from each part. */
+	d.snapshot.has_host = true;
+	d.snapshot.host = (struct rpc_host_stacks_result){
+		.pid = 100 + rank,
+		.comm = "app",
+		.has_rank = true,
+		.rank = { .rank = rank, .from = "RANK", .has_world_size = true, .world_size = RANKS + 1 },
+		.complete = true,
+	};
 	TEST_EQ_FATAL(merge_add(m, &d, &err), 0);
 }
 
@@ -257,7 +266,44 @@ static void steps_do_not_matter(void)
 		}
 		auto_free char *want = finish_text(flat), *got = finish_text(top);
 
+		CU_ASSERT_PTR_NOT_NULL(strstr(want, "8 of 9 ranks were seen; rank 8 was not"));
 		TEST_ROW_STR(round, got, want);
+	}
+}
+
+/* Only where all agree on one job. */
+static void names_ranks_that_are_absent(void)
+{
+	static const struct {
+		struct rpc_process_rank ranks[3];
+		const char *said;
+	} rows[] = {
+		{ { { .rank = 0 }, { .rank = 1 }, { .rank = 2 } }, "" },
+		{ { { .rank = 0, .world_size = 3 }, { .rank = 1, .world_size = 3 }, { .rank = 2, .world_size = 3 } }, "" },
+		{ { { .rank = 0, .world_size = 4 }, { .rank = 1, .world_size = 4 }, { .rank = 3, .world_size = 4 } },
+		  "3 of 4 ranks were seen; rank 2 was not" },
+		{ { { .rank = 9, .world_size = 9 }, { .rank = 1, .world_size = 9 }, { .rank = 3, .world_size = 9 } }, "" },
+		{ { { .rank = 1, .world_size = 9 }, { .rank = 1, .world_size = 9 }, { .rank = 3, .world_size = 9 } }, "" },
+		{ { { .rank = 1, .world_size = 8 }, { .rank = 2, .world_size = 9 }, { .rank = 3, .world_size = 9 } }, "" },
+		{ { { .rank = 1, .world_size = 9 }, { .rank = 2, .world_size = 9, .job = "x" }, { .rank = 3, .world_size = 9 } },
+		  "" },
+		{ { { .rank = 1, .world_size = UINT32_MAX }, { .rank = 2, .world_size = UINT32_MAX },
+		    { .rank = 3, .world_size = UINT32_MAX } },
+		  "" },
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		struct rpc_rank list[3] = { 0 };
+		auto_rpc_arena struct rpc_arena arena;
+
+		rpc_arena_init(&arena, 0);
+		for (size_t k = 0; k < 3; k++) {
+			list[k].has_rank = true;
+			list[k].rank = rows[i].ranks[k];
+			list[k].rank.has_world_size = list[k].rank.world_size != 0;
+		}
+		TEST_ROW_STR(i, merge_absent(&arena, &(struct rpc_gpu_snapshot_result){ .ranks = list, .n_ranks = 3 }),
+			     rows[i].said);
 	}
 }
 
@@ -495,5 +541,6 @@ static void says_how_two_ranks_differ(void)
 TEST_SUITE(ctl_merge, TEST(says_how_two_ranks_differ),
 	   TEST(prints_and_reads_sets), TEST(adds_up_ranks), TEST(adds_up_parts), TEST(names_the_odd_one),
 	   TEST(steps_do_not_matter), TEST(refuses_a_rank_twice), TEST(refuses_sets_that_lie),
-	   TEST(prints_a_tree), TEST(prints_ranks_that_agree), TEST(prints_a_rank_alone), TEST(limits_what_it_says),
+	   TEST(prints_a_tree), TEST(prints_ranks_that_agree), TEST(prints_a_rank_alone),
+	   TEST(names_ranks_that_are_absent), TEST(limits_what_it_says),
 	   TEST(joins_code_by_name));
