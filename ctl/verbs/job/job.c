@@ -534,9 +534,14 @@ static int show(struct job *j)
 		return ctl_fail(j->c, -r, "merging");
 	if (page_path)
 		page = write_page(j, &s);
-	/* What the hosts have said would be lost with the page. */
-	if (page < 0)
-		ctl_note(j->c, "the page was not written: %s", j->c->err.message);
+	/* What the hosts have said would be lost with the page; JSON has no room for an error behind the document. */
+	if (page < 0) {
+		agent_err_prepend(&j->c->err, "the page was not written");
+		if (ctl_is_json(j->c))
+			ctl_note(j->c, "%s", j->c->err.message);
+		else
+			ctl_report(j->c);
+	}
 	r = merge_show(j->c, &s);
 	return r < 0 ? r : page < 0 ? CTL_EXIT_FAILURE : ctl_status(s.complete, false);
 }

@@ -174,7 +174,7 @@ def test_hosts():
         found = document(ask("-j"))
         assert len(found["ranks"]) == 8 and {r["host"] for r in found["ranks"]} == {"good1", "good2", "good3", "good4"}, found["ranks"]
         words = (records / "good1").read_text().split("\n")
-        assert "BatchMode=yes" in words and words[-4:-1] == ["--", "good1", words[-2]], words
+        assert {"BatchMode=yes", "ControlMaster=no"} <= {*words} and words[-4:-1] == ["--", "good1", words[-2]], words
         assert re.fullmatch(r"gpu-agentctl job --all --json=short --quiet --deadline=\d+ms", words[-2]), words
         words = (records / "root@good4").read_text().split("\n")
         assert words[words.index("-p") + 1] == "2222"
@@ -204,9 +204,11 @@ def test_little_time():
 
 def test_page_that_cannot_be_written():
     with job("hang") as s:
-        run = s.ctl("job", "--all", "--report", "/nonexistent/page.html")
+        run = s.ctl("job", "--all", "--quiet", "--report", "/nonexistent/page.html")
         assert run.returncode == FAILURE and "the page was not written: /nonexistent" in run.stderr, run
         assert "1 rank on 1 host" in run.stdout, run
+        run = s.ctl("job", "--all", "-j", "--report", "/nonexistent/page.html")
+        assert run.returncode == FAILURE and "the page was not written" in run.stderr and len(json.loads(run.stdout)["ranks"]) == 1, run
 
 
 def test_ends_of_children_are_ignored():
