@@ -45,7 +45,6 @@ void rule_core_deinit(struct rule_core *b)
 {
 	drop_event(&b->answered);
 	drop_event(&b->writable);
-	drop_event(&b->patience);
 	if (b->fd >= 0)
 		close(b->fd);
 	if (b->store_fd >= 0)
@@ -58,7 +57,6 @@ void rule_core_deinit(struct rule_core *b)
 
 void rule_core_let_go(struct rule_core *b)
 {
-	drop_event(&b->patience);
 	rule_hold_end(b->hold, RULE_HOLD_CORE);
 }
 
@@ -176,20 +174,6 @@ static void on_answered(evutil_socket_t fd, short what, void *user)
 	b->host->ops->work_end(b->host->session);
 }
 
-static void on_patience(evutil_socket_t fd, short what, void *user)
-{
-	struct rule_core *b = user;
-
-	log_info("rule %s: process %d gets its fault before its core is written",
-		 b->rule->name, (int)b->host->target->facts.pid);
-	b->host->ops->work_begin(b->host->session);
-	rule_core_let_go(b);
-	b->host->ops->work_end(b->host->session);
-	/* If this has found the session over, the session looks at that itself. */
-	if (b->host->target->ended)
-		b->host->ops->target_ended(b->host->session);
-}
-
 /* ------------------------------------------------------------------ its beginning ------------ */
 
 bool rule_core_is_free(const struct rule_core *b)
@@ -205,8 +189,6 @@ void rule_core_take(struct rule_core *b, const struct target_core *core)
 
 static int open_body(struct rule_core *b, int *ret_theirs)
 {
-	const struct timeval hold = { .tv_sec = b->rule->hold_ms / 1000,
-				      .tv_usec = b->rule->hold_ms % 1000 * 1000 };
 	int pair[2], r = store_link_open(b->host->deadline, &b->store_fd);
 
 	if (r < 0)
@@ -220,10 +202,8 @@ static int open_body(struct rule_core *b, int *ret_theirs)
 	b->piece_at = b->piece_size = 0;
 	b->answered = event_new(b->host->base, b->store_fd, EV_READ | EV_PERSIST, on_answered, b);
 	b->writable = event_new(b->host->base, b->fd, EV_WRITE | EV_PERSIST, on_writable, b);
-	b->patience = event_new(b->host->base, -1, 0, on_patience, b);
-	if (r == 0 && (!b->piece || !b->answered || !b->writable || !b->patience ||
-		       event_add(b->answered, NULL) < 0 || event_add(b->writable, NULL) < 0 ||
-		       event_add(b->patience, &hold) < 0))
+	if (r == 0 && (!b->piece || !b->answered || !b->writable || event_add(b->answered, NULL) < 0 ||
+		       event_add(b->writable, NULL) < 0))
 		r = -ENOMEM;
 	return r;
 }

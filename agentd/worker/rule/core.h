@@ -38,7 +38,7 @@ struct rule_core {
 	struct rule_engine *engine;
 	int store_fd; /**< To this core's own store process, which answers at the end; -1: none. */
 	int fd;	      /**< Where the core's bytes go; -1: no more will come. */
-	struct event *answered, *writable, *patience;
+	struct event *answered, *writable;
 	struct rule_hook hook;
 	struct rule_hold *hold;
 	bool is_taken; /**< The target has begun one, which is not on its way yet. */

@@ -675,7 +675,7 @@ static void tell_untold(struct rule_engine *w)
 void rule_engine_init(struct rule_engine *w, const struct rule_host *host)
 {
 	w->host = *host;
-	w->hold = (struct rule_hold){ .host = &w->host };
+	w->hold = (struct rule_hold){ .host = &w->host, .rule = &w->rule };
 	rule_core_init(&w->core, &w->host, &w->rule, &w->hold, stored, w);
 	rule_threads_init(&w->threads, &w->host, threads_done, w);
 }
@@ -734,6 +734,7 @@ void rule_engine_finish(struct rule_engine *w)
 void rule_engine_deinit(struct rule_engine *w)
 {
 	drop_store(w);
+	rule_hold_deinit(&w->hold);
 	rule_core_deinit(&w->core);
 	if (rule_threads_are_asked(&w->threads))
 		out_deinit(&w->waiting.json);

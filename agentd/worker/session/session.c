@@ -785,9 +785,9 @@ static void cleanup(struct session *s)
 	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
 		if (events[i])
 			event_free(events[i]);
+	rule_engine_deinit(&s->rule);
 	if (s->base)
 		event_base_free(s->base);
-	rule_engine_deinit(&s->rule);
 	target_destroy(s->target);
 	subscribers_deinit(&s->subscribers);
 	usage_deinit(&s->usage);
