@@ -152,7 +152,10 @@ struct cudbgshim_session_options {
 	uint32_t label;
 	const struct cudbgshim_connector *connector; /**< Borrowed; NULL: this process connects. */
 	uint32_t capabilities; /**< Capability bits to ask for; 0: 0xf. */
-	/** A debugger that died has left the GPUs suspended: attaching suspends and resumes them. */
+	/**
+	 * A debugger that died has left the GPUs suspended: attaching suspends and resumes them.  The random bytes in
+	 * the undo record, where they are known, are of the program that it was left in.
+	 */
 	bool is_left_suspended;
 	enum cudbgshim_path path;
 	/** Borrowed, and shared with the process that rescues; NULL: nobody does. */
@@ -197,7 +200,8 @@ struct cudbgshim_session;
 /**
  * Make a session; cudbgshim_session_step() then begins to attach.
  * @param ret_session  Release with cudbgshim_session_destroy().
- * @return 0, -ENOMEM, -EMFILE, -EBUSY (the undo record still needs a rescue).
+ * @return 0, -ENOMEM, -EMFILE, -EBUSY (the undo record still needs a rescue), -ESTALE (is_left_suspended, but its undo
+ *         record is of another program than the process runs now), or why the process cannot be told by its start time.
  */
 int cudbgshim_session_create(const struct cudbgshim_session_options *options,
 			     struct cudbgshim_session **ret_session);

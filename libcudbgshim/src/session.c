@@ -63,10 +63,23 @@ const char *cudbgshim_outcome_hint(enum cudbgshim_outcome outcome)
 	return outcome < CUDBGSHIM_OUTCOME_COUNT ? outcomes[outcome].hint : NULL;
 }
 
+/* Who died may have left a record that says nothing of the program that the process runs now. */
+static int take_record(struct cudbgshim_session *s)
+{
+	int rc;
+
+	if (s->undo->phase != CUDBGSHIM_PHASE_NONE || s->undo->n_writes)
+		return -EBUSY;
+	rc = s->o.is_left_suspended ? flags_check_program(&s->o.memory, s->undo) : 0;
+	/* Without it no rescue would know the process again. */
+	return rc < 0 ? rc : flags_start_time(s->o.proc_fd, &s->undo->start_time);
+}
+
 int cudbgshim_session_create(const struct cudbgshim_session_options *options,
 			     struct cudbgshim_session **ret_session)
 {
 	struct cudbgshim_session *s = calloc(1, sizeof(*s));
+	int rc;
 
 	if (!s)
 		return -ENOMEM;
@@ -76,14 +89,12 @@ int cudbgshim_session_create(const struct cudbgshim_session_options *options,
 	s->undo = options->undo ? options->undo : &s->own_undo;
 	s->o.capabilities = options->capabilities ? options->capabilities : 0xf;
 	s->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (s->event_fd < 0 || s->undo->phase != CUDBGSHIM_PHASE_NONE || s->undo->n_writes) {
-		int rc = s->event_fd < 0 ? -errno : -EBUSY;
-
+	rc = s->event_fd < 0 ? -errno : take_record(s);
+	if (rc < 0) {
 		cudbgshim_session_destroy(s);
 		return rc;
 	}
 	s->undo->pid = options->pid;
-	flags_start_time(options->proc_fd, &s->undo->start_time);
 	flags_note_program(&s->o.memory, s->o.tracer, s->o.proc_fd, s->undo);
 	session_note_suspended(s, options->is_left_suspended ? ALL_DEVICES : 0);
 	s->undo->version = CUDBGSHIM_UNDO_VERSION;

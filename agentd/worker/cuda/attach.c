@@ -318,6 +318,22 @@ static int no_broker(const struct target_cuda *c, struct agent_err *err)
 			     status == -ETIMEDOUT ? ": it does not answer" : "");
 }
 
+/* @return 0, -ESTALE: a repair has nothing to do, or another error. */
+static int create_session(struct target_cuda *c, struct cudbgshim_session_options *o)
+{
+	int r = cudbgshim_session_create(o, &c->session);
+
+	if (r != -ESTALE)
+		return r;
+	/* The GPU of a program that another one has replaced is gone with it. */
+	__atomic_store_n(c->left_suspended, 0, __ATOMIC_RELEASE);
+	if (c->t.options->kind == IPC_KIND_REPAIR)
+		return r;
+	*c->undo = (struct cudbgshim_undo){ 0 };
+	o->is_left_suspended = false;
+	return cudbgshim_session_create(o, &c->session);
+}
+
 static int cuda_enable(struct target *t, struct agent_err *err)
 {
 	struct target_cuda *c = cuda_of(t);
@@ -343,7 +359,7 @@ static int cuda_enable(struct target *t, struct agent_err *err)
 
 	/* A thread of the driver asks for it when the thread that started it ends (sheet 12.2). */
 	signal(SIGHUP, SIG_IGN);
-	r = cudbgshim_session_create(&o, &c->session);
+	r = create_session(c, &o);
 	if (r < 0)
 		return agent_err_set(err, RPC_ERROR_FAILED, -r, "attach", NULL,
 				     "cannot prepare the session");

@@ -57,11 +57,14 @@ static int rescue(const struct worker_options *o, const struct access_target *fa
 	return r;
 }
 
-/* Nothing else is left to undo: who repairs or attaches next finds it in the word behind. */
+/* Nothing else is left to undo: who repairs or attaches next finds it in the word behind, and in which program. */
 static int leave_suspended(const struct worker_options *o, struct cudbgshim_undo *undo)
 {
+	struct cudbgshim_undo program = { .random_addr = undo->random_addr };
+
+	memcpy(program.random, undo->random, sizeof(program.random));
 	__atomic_store_n((uint64_t *)(void *)((char *)undo + IPC_UNDO_SUSPENDED), undo->start_time, __ATOMIC_RELEASE);
-	memset(undo, 0, sizeof(*undo));
+	*undo = program;
 	log_warning("process %d: what a worker left behind is undone, but its GPU stands still until the next session",
 		    (int)o->pid);
 	return 0;

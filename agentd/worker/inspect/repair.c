@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agentd/worker/inspect/repair.h"
 
+#include <errno.h>
 #include <unistd.h>
 
 #include "agentd/worker/target/target.h"
@@ -34,6 +35,11 @@ int repair_run(const struct worker_options *o)
 		log_info("process %d: the GPU that a worker had left suspended runs again", (int)o->pid);
 		r = undo_run(&t->undo, 0, &err);
 		target_destroy(t);
+	}
+	/* Only exec keeps the start time. */
+	if (r < 0 && err.err == ESTALE) {
+		log_info("process %d: it runs another program, whose GPU no worker has suspended", (int)o->pid);
+		return 0;
 	}
 	if (r < 0)
 		log_warning("process %d: a GPU that a worker has left suspended: %s", (int)o->pid, err.message);

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -641,6 +642,26 @@ def test_a_gpu_that_a_dead_worker_left_suspended_runs_again():
         wait_until(lambda: not s.worker_pids() and not records(s), "nothing stays")
         assert s.ctl("snapshot", s.app.pid).returncode == 0
         assert_untouched(s)
+
+
+def test_a_program_that_replaces_a_suspended_one_is_left_alone():
+    """It has the same pid and start time, and its GPU was suspended by nobody."""
+    with scene() as s:
+        killed_suspended(s, "attach 10 times=99")
+        wait_until(lambda: f"the GPU of process {s.app.pid} is left stopped" in s.agentd.err(), "it is told")
+        s.agentd.stop()
+        assert len(records(s)) == 1
+        s.control("attach 0")
+        argv = pathlib.Path(f"/proc/{s.app.pid}/cmdline").read_bytes().decode().split("\0")[:-1]
+        again = s.directory / "again"
+        again.write_text(f"exec {shlex.join(argv)}\n")
+        s.app.popen.stdin.write(f"exec /bin/sh {again}\n".encode())
+        s.app.popen.stdin.flush()
+        wait_until(lambda: s.state() and s.state()["engagements"] == 0, "it is another program")
+        s.start_agentd(user_mode=False)
+        wait_until(lambda: "it runs another program" in s.agentd.err(), "it says so")
+        wait_until(lambda: not s.worker_pids() and not records(s), "nothing stays")
+        assert s.state()["engagements"] == 0
 
 
 def test_a_gpu_that_cannot_be_resumed_is_told_and_the_next_session_does_it():

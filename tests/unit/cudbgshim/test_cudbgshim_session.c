@@ -274,6 +274,47 @@ static void programs_are_known_by_their_random_bytes(void)
 	close(proc_fd);
 }
 
+/* The next session resumes what was left suspended in its program, and nothing of the one before. */
+static void a_record_is_of_one_program(void)
+{
+	struct cudbgshim_undo undo = { 0 };
+	struct cudbgshim_session_options o = { .pid = getpid(), .memory.read = read_own, .undo = &undo,
+					       .proc_fd = open("/proc/self", O_RDONLY | O_DIRECTORY),
+					       .is_left_suspended = true };
+	struct cudbgshim_session *s = NULL;
+
+	flags_note_program(&o.memory, &cudbgshim_tracer_direct, o.proc_fd, &undo);
+	undo.random[0]++;
+	TEST_EQ(cudbgshim_session_create(&o, &s), -ESTALE);
+	TEST_EQ(undo.version, 0);
+	TEST_EQ(undo.suspended, 0);
+	undo.random[0]--;
+	TEST_EQ_FATAL(cudbgshim_session_create(&o, &s), 0);
+	TEST_EQ(cudbgshim_session_runs(s), false);
+	cudbgshim_session_destroy(s);
+	/* Who suspends nothing asks for nobody else's record. */
+	undo = (struct cudbgshim_undo){ .random_addr = undo.random_addr };
+	o.is_left_suspended = false;
+	TEST_EQ_FATAL(cudbgshim_session_create(&o, &s), 0);
+	TEST_EQ(undo.random_addr, getauxval(AT_RANDOM));
+	cudbgshim_session_destroy(s);
+	close(o.proc_fd);
+}
+
+/* Its rescue would take the process for another one and undo nothing. */
+static void nothing_begins_without_the_start_time(void)
+{
+	struct cudbgshim_undo undo = { 0 };
+	struct cudbgshim_session_options o = { .pid = getpid(), .memory.read = read_own, .undo = &undo,
+					       .proc_fd = open("/proc/self/fd", O_RDONLY | O_DIRECTORY) };
+	struct cudbgshim_session *s = NULL;
+
+	TEST_EQ(cudbgshim_session_create(&o, &s), -ESRCH);
+	TEST_EQ(undo.version, 0);
+	CU_ASSERT_PTR_NULL(s);
+	close(o.proc_fd);
+}
+
 static int run_step(struct cudbgshim_session *s, const char *name)
 {
 	const struct session_step *step = session_detach_steps;
@@ -431,5 +472,6 @@ TEST_SUITE(cudbgshim_session, TEST(writes_are_undone), TEST(paths_are_written_an
 	   TEST(what_cannot_be_put_back_stays_on_record), TEST(flags_that_cannot_be_cleared_stay_on_record),
 	   TEST(a_suspended_gpu_is_left_to_a_rescue), TEST(forged_records_are_refused),
 	   TEST(another_program_is_left_alone), TEST(programs_are_known_by_their_random_bytes),
+	   TEST(a_record_is_of_one_program), TEST(nothing_begins_without_the_start_time),
 	   TEST(steps_and_outcomes_have_names), TEST(labels_are_random_and_nobody_has_them),
 	   TEST(no_label_is_tried_for_ever), TEST(whoever_connects_is_asked));
