@@ -22,7 +22,8 @@
  * answer clears it.
  * The word before is not 0 while a GPU of the target may be left suspended, with nothing else to undo: a
  * session worker that was killed had suspended it, and only a new session can resume it.  It is the start
- * time of that process.  A rescue worker sets it, and the next session or repair worker clears it.
+ * time of that process.  A rescue worker sets it, and the next session or repair worker clears it.  What the
+ * session worker noted of the program stays with it, by which a program is told that replaced it (exec).
  * The monitor looks at no more than those three words.
  */
 #define IPC_FD_UNDO 7

@@ -108,7 +108,7 @@ static bool is_over(const struct monitor *s, uint32_t ms)
 
 static bool wait_for_workers(struct monitor *s)
 {
-	if (!s->workers.first || s->left_workers)
+	if (!s->workers.first || s->workers.are_left)
 		return false;
 	if (is_over(s, 0))
 		workers_signal(&s->workers, SIGKILL);
@@ -117,7 +117,6 @@ static bool wait_for_workers(struct monitor *s)
 		return true;
 	log_error("a worker cannot be killed: it is left to the kernel");
 	workers_leave(&s->workers);
-	s->left_workers = true;
 	return false;
 }
 

@@ -24,7 +24,6 @@ struct monitor {
 	int signal_fd;
 	uint32_t run;	   /**< Of the rules process. */
 	uint64_t stop_at;  /**< Stopping: SIGKILL comes then. */
-	bool left_workers; /**< To the kernel, which does not end them. */
 };
 
 /** Tell the judge, or the frontend through it.  @param fd  To go along, borrowed; or -1. */

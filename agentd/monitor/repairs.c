@@ -44,6 +44,8 @@ void repairs_after(struct workers *w, struct rescue_left *take_left)
 		undo_record_remove(w->setup.records, take_left->record);
 	else if (take_left->is_repair)
 		tell_failed(take_left->target, ", and letting it run has failed");
+	else if (w->are_left)
+		tell_failed(take_left->target, " until the next start of the agent");
 	else if ((r = start(w, take_left)) < 0)
 		tell_failed(take_left->target, strerror(-r));
 	pidfd = take_left->pidfd;

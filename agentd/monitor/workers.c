@@ -567,6 +567,7 @@ void workers_leave(struct workers *w)
 {
 	for (struct worker *k = w->first; k; k = k->next)
 		k->record[0] = '\0';
+	w->are_left = true;
 }
 
 void workers_deinit(struct workers *w)

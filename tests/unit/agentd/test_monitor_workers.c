@@ -372,9 +372,49 @@ static void what_a_dead_worker_owes_is_given(void)
 	}
 }
 
+/* A worker is killed whose rescue leaves a GPU suspended.  @return whether somebody is started to repair that. */
+static bool is_repaired(bool left)
+{
+	const uint64_t suspended = 1, nothing = 0;
+	struct programs programs;
+	struct ipc_ended ended;
+	struct worker *k;
+	struct flood f;
+	bool repaired;
+	int status, undo;
+
+	init(&f);
+	for (size_t i = 0; i < PROGRAM_COUNT; i++) {
+		programs.path[i] = (char *)"/bin/true";
+		TEST_EQ_FATAL(stat(programs.path[i], &programs.at_start[i]), 0);
+	}
+	f.workers.setup.programs = &programs;
+	k = add_session(&f, 1);
+	k->undo_fd = undo = make_record(true);
+	CU_ASSERT_TRUE(workers_reaped(&f.workers, 1, SIGKILL, &ended));
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f.workers.rescues.first);
+	if (left)
+		workers_leave(&f.workers);
+	TEST_EQ(pwrite(undo, &suspended, sizeof(suspended), IPC_UNDO_SUSPENDED), sizeof(suspended));
+	TEST_EQ(pwrite(undo, &nothing, sizeof(nothing), 0), sizeof(nothing));
+	CU_ASSERT_FALSE(workers_reaped(&f.workers, wait(&status), 0, &ended));
+	repaired = f.workers.first && f.workers.first->kind == IPC_KIND_REPAIR;
+	CU_ASSERT_EQUAL(f.workers.first == NULL, !repaired);
+	done(&f);
+	return repaired;
+}
+
+/* Nobody would wait for that at the end, and take the record that says what is left. */
+static void a_repair_begins_while_somebody_waits_for_it(void)
+{
+	CU_ASSERT_TRUE(is_repaired(false));
+	CU_ASSERT_FALSE(is_repaired(true));
+}
+
 TEST_SUITE(monitor_workers, TEST(one_that_breaks_the_protocol_is_killed), TEST(one_that_says_no_more_is_left_alone),
 	   TEST(one_that_passes_its_deadline_is_killed), TEST(no_deadline_is_far_away),
 	   TEST(one_that_is_stopped_is_killed), TEST(what_a_dead_worker_owes_is_given),
+	   TEST(a_repair_begins_while_somebody_waits_for_it),
 	   TEST(a_child_has_its_turn), TEST(a_dead_child_has_its_last_word),
 	   TEST(one_look_is_for_all_who_ended), TEST(a_look_waits_for_the_next_session_and_is_not_lost),
 	   TEST(a_look_that_is_not_due_is_had_at_the_end), TEST(who_asks_for_none_gets_none));
