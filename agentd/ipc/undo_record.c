@@ -209,23 +209,25 @@ int undo_record_reuse(const char *directory, pid_t target, char ret_name[UNDO_RE
 }
 
 struct next_suspended {
-	pid_t after, found;
+	pid_t after, but_of, found;
 };
 
 static bool look_for_next(void *ctx, int dir, const char *name, int record, pid_t target)
 {
 	struct next_suspended *n = ctx;
+	pid_t monitor, of;
 
 	(void)dir;
-	(void)name;
+	if (n->but_of && undo_record_parse_name(name, &monitor, &of) && monitor == n->but_of)
+		return false;
 	if (target > n->after && (!n->found || target < n->found) && undo_record_is_suspended(record))
 		n->found = target;
 	return false;
 }
 
-pid_t undo_record_next_suspended(const char *directory, pid_t after)
+pid_t undo_record_next_suspended(const char *directory, pid_t after, pid_t but_of)
 {
-	struct next_suspended n = { .after = after };
+	struct next_suspended n = { .after = after, .but_of = but_of };
 
 	for_records(directory, look_for_next, &n);
 	return n.found;

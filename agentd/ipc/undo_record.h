@@ -38,8 +38,11 @@ void undo_record_drop(const char *directory, const char *name, int record);
 bool undo_record_owes(int record);
 /** Does it tell of a GPU that is left suspended?  @param record  -1: no. */
 bool undo_record_is_suspended(int record);
-/** @return a process whose record says so, greater than @p after; 0: there is none. */
-pid_t undo_record_next_suspended(const char *directory, pid_t after);
+/**
+ * @param but_of  Leave records of this monitor out; 0: of none.
+ * @return a process whose record says so, greater than @p after; 0: there is none.
+ */
+pid_t undo_record_next_suspended(const char *directory, pid_t after, pid_t but_of);
 /** In any record of @p target: of a worker that died, or of one who looks after what others left? */
 bool undo_record_any_owes(const char *directory, pid_t target);
 /** Write in @p record (-1: nowhere) that @p target waits for an answer, unless another one says so. */

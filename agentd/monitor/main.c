@@ -97,6 +97,8 @@ static int poll_timeout(struct monitor *s)
 	uint64_t next = monitor_judge_deadline(s);
 
 	next = clock_earlier(next, workers_deadlines(&s->workers));
+	if (!s->stop_at)
+		next = clock_earlier(next, repairs_deadline(&s->workers));
 	if (s->stop_at && (!next || s->stop_at < next))
 		next = clock_left_ms(s->stop_at) ? s->stop_at : clock_deadline_ms(50);
 	return next ? clock_left_ms(next) : -1;

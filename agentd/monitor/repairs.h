@@ -13,8 +13,10 @@
 
 /** A rescue has ended.  @param take_left  Its descriptors and its record are taken. */
 void repairs_after(struct workers *w, struct rescue_left *take_left);
-/** At the start: repair what an earlier agent has left suspended. */
+/** At the start: repair what an earlier agent has left suspended, and what its heir leaves that is still at work. */
 void repairs_begin(struct workers *w);
+/** Look for that again when it is time to.  @return when it is the next time; 0: all heirs have ended. */
+uint64_t repairs_deadline(struct workers *w);
 /** A repair worker has ended, and there is nothing else to undo. */
 void repairs_ended(const struct worker *k);
 /** Is a repair worker at work on @p target? */

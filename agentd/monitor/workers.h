@@ -90,6 +90,7 @@ struct workers {
 	struct rescues rescues; /**< Of targets of dead workers. */
 	struct rescue_setup rescue_setup;
 	struct workers_setup setup;
+	uint64_t repairs_at; /**< See repairs_deadline(). */
 	bool are_left; /**< Nobody waits for them any more; see workers_leave(). */
 	bool replaced; /**< The programs were replaced, and the manager knows. */
 };

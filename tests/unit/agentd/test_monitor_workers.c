@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* How much the monitor lets one child say before it looks at the others, and when it has targets looked at. */
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/socket.h>
@@ -11,6 +15,7 @@
 
 #include "agentd/ipc/child.h"
 #include "agentd/ipc/link.h"
+#include "agentd/monitor/repairs.h"
 #include "agentd/monitor/workers.h"
 #include "base/fd.h"
 #include "testlib.h"
@@ -372,6 +377,30 @@ static void what_a_dead_worker_owes_is_given(void)
 	}
 }
 
+/* All programs of the agent are true(1). */
+static void use_true(struct flood *f, struct programs *programs)
+{
+	for (size_t i = 0; i < PROGRAM_COUNT; i++) {
+		programs->path[i] = (char *)"/bin/true";
+		TEST_EQ_FATAL(stat(programs->path[i], &programs->at_start[i]), 0);
+	}
+	f->workers.setup.programs = programs;
+}
+
+/* @return how many there were. */
+static int remove_records(const char *directory)
+{
+	DIR *dir = opendir(directory);
+	struct dirent *e;
+	int n = 0;
+
+	while ((e = readdir(dir)))
+		n += e->d_name[0] != '.' && unlinkat(dirfd(dir), e->d_name, 0) == 0;
+	closedir(dir);
+	TEST_EQ(rmdir(directory), 0);
+	return n;
+}
+
 /* A worker is killed whose rescue leaves a GPU suspended.  @return whether somebody is started to repair that. */
 static bool is_repaired(bool left)
 {
@@ -384,11 +413,7 @@ static bool is_repaired(bool left)
 	int status, undo;
 
 	init(&f);
-	for (size_t i = 0; i < PROGRAM_COUNT; i++) {
-		programs.path[i] = (char *)"/bin/true";
-		TEST_EQ_FATAL(stat(programs.path[i], &programs.at_start[i]), 0);
-	}
-	f.workers.setup.programs = &programs;
+	use_true(&f, &programs);
 	k = add_session(&f, 1);
 	k->undo_fd = undo = make_record(true);
 	CU_ASSERT_TRUE(workers_reaped(&f.workers, 1, SIGKILL, &ended));
@@ -411,10 +436,61 @@ static void a_repair_begins_while_somebody_waits_for_it(void)
 	CU_ASSERT_FALSE(is_repaired(true));
 }
 
+static bool is_repairing(const struct flood *f)
+{
+	return f->workers.first && f->workers.first->kind == IPC_KIND_REPAIR;
+}
+
+static void leave_record(const char *directory, pid_t monitor)
+{
+	const uint64_t suspended = 1;
+	char path[PATH_MAX];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%d.%d.1", directory, (int)monitor, (int)getpid());
+	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	TEST_EQ_FATAL(ftruncate(fd, IPC_UNDO_BYTES), 0);
+	TEST_EQ(pwrite(fd, &suspended, sizeof(suspended), IPC_UNDO_SUSPENDED), sizeof(suspended));
+	close(fd);
+}
+
+/* The heir of an agent that was killed is still at work when the next agent has started. */
+static void what_an_heir_leaves_is_repaired(void)
+{
+	char directory[] = "/tmp/gpu-agent-records-XXXXXX";
+	struct programs programs;
+	struct ipc_ended ended;
+	struct flood f;
+	int heir, status;
+
+	init(&f);
+	use_true(&f, &programs);
+	f.workers.setup.records = mkdtemp(directory);
+	heir = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	TEST_EQ_FATAL(flock(heir, LOCK_EX | LOCK_NB), 0);
+	repairs_begin(&f.workers);
+	CU_ASSERT_TRUE(f.workers.repairs_at != 0);
+	leave_record(directory, 1);
+	repairs_deadline(&f.workers);
+	CU_ASSERT_FALSE(is_repairing(&f));
+	f.workers.repairs_at = 1;
+	CU_ASSERT_TRUE(repairs_deadline(&f.workers) > 1);
+	CU_ASSERT_TRUE_FATAL(is_repairing(&f));
+	/* It fails: the record is this agent's now, and is not looked at again.  When the heir has ended, nothing is. */
+	CU_ASSERT_TRUE(workers_reaped(&f.workers, wait(&status), 1 << 8, &ended));
+	TEST_EQ(flock(heir, LOCK_UN), 0);
+	f.workers.repairs_at = 1;
+	TEST_EQ(repairs_deadline(&f.workers), 0);
+	CU_ASSERT_FALSE(is_repairing(&f));
+	done(&f);
+	close(heir);
+	TEST_EQ(remove_records(directory), 1);
+}
+
 TEST_SUITE(monitor_workers, TEST(one_that_breaks_the_protocol_is_killed), TEST(one_that_says_no_more_is_left_alone),
 	   TEST(one_that_passes_its_deadline_is_killed), TEST(no_deadline_is_far_away),
 	   TEST(one_that_is_stopped_is_killed), TEST(what_a_dead_worker_owes_is_given),
-	   TEST(a_repair_begins_while_somebody_waits_for_it),
+	   TEST(a_repair_begins_while_somebody_waits_for_it), TEST(what_an_heir_leaves_is_repaired),
 	   TEST(a_child_has_its_turn), TEST(a_dead_child_has_its_last_word),
 	   TEST(one_look_is_for_all_who_ended), TEST(a_look_waits_for_the_next_session_and_is_not_lost),
 	   TEST(a_look_that_is_not_due_is_had_at_the_end), TEST(who_asks_for_none_gets_none));
