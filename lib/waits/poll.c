@@ -233,6 +233,19 @@ static bool is_compare(const struct round *r, const struct waits_operand *o)
 	return r->has_compare && !r->in_scc && is_scalar(o, r->compare_in);
 }
 
+/*
+ * Does it overwrite where the compare is?  An or of it is as wide as it is; of other instructions that is not known, and
+ * a compare may be of two registers.
+ */
+static bool loses_compare(const struct round *r, const struct waits_step *s)
+{
+	unsigned int first = r->compare_in, last = first + (s->does == WAITS_DOES_OR && s->bytes == 4 ? 0u : 1u);
+
+	if (r->in_scc)
+		return s->does != WAITS_DOES_READ_LANE;
+	return r->has_compare && s->to <= last && s->to + (s->bytes == 8 ? 1u : 0u) >= first;
+}
+
 /* VCC = EXEC & compare: the same bits; an inactive lane's are not set. */
 static bool do_and(struct round *r, const struct waits_step *s)
 {
@@ -241,7 +254,7 @@ static bool do_and(struct round *r, const struct waits_step *s)
 			r->compare_in = s->to;
 			return true;
 		}
-	return do_logic(r, s);
+	return !loses_compare(r, s) && do_logic(r, s);
 }
 
 /* Lanes that are done are collected: done = compare | done. */
@@ -250,7 +263,7 @@ static bool do_or(struct round *r, const struct waits_step *s)
 	for (int i = 0; i < 2; i++)
 		if (is_compare(r, &s->from[i]) && is_scalar(&s->from[!i], s->to)) {
 			r->scalar[s->to] = HOLDS_DONE;
-			return true;
+			return !loses_compare(r, s);
 		}
 	return false;
 }
@@ -261,7 +274,7 @@ static bool do_and_not(struct round *r, const struct waits_step *s)
 	const struct waits_operand *done = &s->from[1];
 
 	if (s->to != WAITS_EXEC || !is_scalar(&s->from[0], WAITS_EXEC) ||
-	    !(is_compare(r, done) || (done->kind == WAITS_OPERAND_SCALAR && r->scalar[done->reg] == HOLDS_DONE)))
+	    loses_compare(r, s) || !(is_compare(r, done) || (done->kind == WAITS_OPERAND_SCALAR && r->scalar[done->reg] == HOLDS_DONE)))
 		return false;
 	r->lanes_left = true;
 	return true;
@@ -330,7 +343,7 @@ static bool follow(struct round *r, const struct waits_step *s, size_t pc)
 		holds = held(r, &s->from[0]);
 		r->scalar[s->to] = *holds;
 		*holds = HOLDS_OTHER;
-		return r->scalar[s->to] != HOLDS_OTHER;
+		return r->scalar[s->to] != HOLDS_OTHER && !loses_compare(r, s);
 	case WAITS_DOES_AND:
 		return do_and(r, s);
 	case WAITS_DOES_OR:
@@ -418,7 +431,8 @@ static int without_toggle(struct waits_word *w, uint64_t toggle)
 		w->with ^= toggle;
 		return 0;
 	}
-	if (w->is_signed || (w->op != WAITS_COMPARE_GT && w->op != WAITS_COMPARE_GE) || low & (low + 1) ||
+	/* Every word is at least 0: whoever loops on that waits for nothing. */
+	if (w->is_signed || (w->op != WAITS_COMPARE_GT && (w->op != WAITS_COMPARE_GE || !w->with)) || low & (low + 1) ||
 	    w->mask != (w->bytes == 8 ? UINT64_MAX : UINT32_MAX))
 		return -ENOTSUP;
 	w->mask &= ~low;

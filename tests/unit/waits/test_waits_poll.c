@@ -314,6 +314,32 @@ static void a_loop_may_be_left_in_the_middle(void)
 	TEST_EQ(find(&l, 0, &p), -ENOENT);
 }
 
+/* What a branch depends on is the last that was written there. */
+static void a_compare_that_is_overwritten_decides_nothing(void)
+{
+	static const struct loop loops_of_one[] = {
+		/* v_readfirstlane_b32 s4, v1; s_cmp_eq_u32 s4, s2; s_and_b32 s5, s4, s3; s_cbranch_scc0 */
+		{ WAITS_GFX9, FLAG_EQ, 7,
+		  { 0xdc518000, 0x01000000, 0xbf8c0f70, 0x7e080501, 0xbf060204, 0x86050304, 0xbf84fff9 } },
+		/* v_cmp_ne_u32 vcc, s2, v1; v_readfirstlane_b32 vcc_lo, v1; s_nop 0; s_cbranch_vccnz */
+		{ WAITS_GFX9, FLAG_EQ, 7,
+		  { 0xdc518000, 0x01000000, 0xbf8c0f70, 0x7d9a0202, 0x7ed40501, 0xbf800000, 0xbf87fff9 } },
+		/* The same of vcc_hi, where the other lanes are. */
+		{ WAITS_GFX9, FLAG_EQ, 7,
+		  { 0xdc518000, 0x01000000, 0xbf8c0f70, 0x7d9a0202, 0x7ed60501, 0xbf800000, 0xbf87fff9 } },
+	};
+	static const size_t overwrites[] = { 5, 4, 4 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(loops_of_one); i++) {
+		struct loop l = loops_of_one[i];
+		struct waits_poll p;
+
+		TEST_ROW_EQ(i, find(&l, 0, &p), -ENOENT);
+		l.words[overwrites[i]] = 0xbf800000;
+		TEST_ROW_EQ(i, find(&l, 0, &p), 0);
+	}
+}
+
 static void registers_tell_the_word(void)
 {
 	struct waits_poll p;
@@ -368,6 +394,13 @@ static void a_new_generation_is_a_change_of_bits(void)
 		/* Against a number that is no border between bits it is not told. */
 		p.with = (struct waits_operand){ .kind = WAITS_OPERAND_CONSTANT, .value = 0x1234 };
 		TEST_ROW_EQ(i, waits_poll_word(&p, old_generation, NULL, 0, &w), -ENOTSUP);
+		/* At least 0x10000 is the same as more than 0xffff; at least 0 is anything. */
+		p.op = WAITS_COMPARE_GE;
+		p.with.value = 0x10000;
+		TEST_ROW_EQ(i, waits_poll_word(&p, old_generation, NULL, 0, &w), 0);
+		TEST_ROW_EQ(i, w.mask, 0xffff0000);
+		p.with.value = 0;
+		TEST_ROW_EQ(i, waits_poll_word(&p, old_generation, NULL, 0, &w), -ENOTSUP);
 	}
 	TEST_EQ(n, 6);
 }
@@ -401,6 +434,7 @@ static void words_compare_as_the_loop_does(void)
 
 TEST_SUITE(waits_poll, TEST(loops_of_the_compiler_are_known), TEST(a_wave_may_be_anywhere_in_the_loop),
 	   TEST(other_instructions_are_not_explained), TEST(an_address_that_changes_is_not_one_word),
-	   TEST(a_loop_may_be_left_in_the_middle), TEST(registers_tell_the_word),
+	   TEST(a_loop_may_be_left_in_the_middle),
+	   TEST(a_compare_that_is_overwritten_decides_nothing), TEST(registers_tell_the_word),
 	   TEST(a_new_generation_is_a_change_of_bits),
 	   TEST(words_compare_as_the_loop_does));
