@@ -699,9 +699,10 @@ int rule_engine_set(struct rule_engine *w, const struct ipc_rule *rule, struct a
 
 void rule_engine_stop(struct rule_engine *w)
 {
+	/* The application first: a record has time. */
+	rule_hold_let_go(&w->hold);
 	rule_threads_give_up(&w->threads, "the watch ended before threads were read");
 	rule_core_stop(&w->core);
-	rule_hold_let_go(&w->hold);
 }
 
 /*

@@ -738,6 +738,7 @@ static bool undo_all(struct session *s)
 	struct agent_err err = { 0 };
 	int r;
 
+	arm(s, DEADLINE_UNDO_MS);
 	rule_engine_stop(&s->rule);
 	arm(s, DEADLINE_UNDO_MS);
 	r = undo_run(&t->undo, 0, &err);
