@@ -60,10 +60,16 @@ static void read_value(struct look *l, struct polled *p)
 	}
 }
 
+/* Do lanes wait for the same?  What they compare with, and of which bits, is in registers of each lane. */
+static bool is_same(const struct waits_word *a, const struct waits_word *b)
+{
+	return a->address == b->address && a->with == b->with && a->mask == b->mask && a->op == b->op;
+}
+
 static struct polled *find_word(struct words *w, const struct waits_word *word)
 {
 	for (size_t i = 0; i < w->n; i++)
-		if (w->list[i].word.address == word->address && w->list[i].word.with == word->with)
+		if (is_same(&w->list[i].word, word))
 			return &w->list[i];
 	return NULL;
 }
