@@ -19,7 +19,8 @@
 /* A file of a code object. */
 struct dap_embedded {
 	char *uri, *file;
-	uint32_t reference; /* 0: the code object does not have it. */
+	bool is_there;
+	uint64_t digest; /* Of its text. */
 };
 
 void dap_embedded_forget(struct dap *d)
@@ -44,9 +45,9 @@ static const struct dap_embedded *find(struct dap *d, const char *uri, const cha
 	return NULL;
 }
 
-static void remember(struct dap *d, const char *uri, const char *file, uint32_t reference)
+static void remember(struct dap *d, const char *uri, const char *file, bool is_there, uint64_t digest)
 {
-	struct dap_embedded e = { .reference = reference };
+	struct dap_embedded e = { .is_there = is_there, .digest = digest };
 
 	if (!d->embedded)
 		d->embedded = calloc(FILES_MAX, sizeof(*d->embedded));
@@ -95,36 +96,50 @@ static int make_text(struct dap *d, struct dap_text *t, struct agent_err *err)
 }
 
 /* Make a new text one of a file. */
-static bool name_text(struct dap_text *t, const char *file, uint64_t address)
+static bool name_text(struct dap_text *t, const char *file)
 {
 	t->make = make_text;
-	t->address = address;
 	t->file = strdup(file);
 	t->name = t->file ? strdup(str_base_name(file)) : NULL;
 	return t->name;
 }
 
+/* @return whether the code object has the file. */
+static bool find_digest(struct dap *d, const struct rpc_code_place *place, const char *file, uint64_t *ret)
+{
+	const struct dap_embedded *known = find(d, place->uri, file);
+	struct rpc_code_source_result result;
+	struct agent_err err = { 0 };
+
+	if (known) {
+		*ret = known->digest;
+		return known->is_there;
+	}
+	/* An agent that does not know the question has none, and is not asked again for each frame. */
+	if (ask(d, place->address, file, false, &result, &err) < 0) {
+		result = (struct rpc_code_source_result){ 0 };
+		if (err.err == ECANCELED)
+			return false;
+	}
+	remember(d, place->uri, file, result.has_digest, result.digest);
+	*ret = result.digest;
+	return result.has_digest;
+}
+
 uint32_t dap_embedded_at(struct dap *d, const struct rpc_code_place *place, const char *file)
 {
-	struct rpc_code_source_result result;
-	const struct dap_embedded *known;
-	struct agent_err ignored;
 	struct dap_text *t = NULL;
 	const char *what;
+	uint64_t digest;
 
-	if (!place || !place->uri)
-		return 0;
-	known = find(d, place->uri, file);
-	if (known)
-		return known->reference;
-	/* An agent that does not know the question has none. */
-	if (ask(d, place->address, file, false, &result, &ignored) < 0)
+	if (!place || !place->uri || !find_digest(d, place, file, &digest))
 		return 0;
 	what = rpc_arena_printf(&d->arena, "source %s %s", place->uri, file);
-	if (what && result.has_digest)
-		t = dap_text_take(d, what, result.digest);
-	if (t && !t->name && !name_text(t, file, place->address))
+	if (what)
+		t = dap_text_take(d, what, digest);
+	if (!t || (!t->name && !name_text(t, file)))
 		return 0;
-	remember(d, place->uri, file, t ? t->reference : 0);
-	return t ? t->reference : 0;
+	/* A library may have been loaded again, somewhere else. */
+	t->address = place->address;
+	return t->reference;
 }
