@@ -50,6 +50,9 @@ static size_t list_lines(struct rpc_arena *a, const struct rpc_thread_group *g, 
 		for (uint32_t k = 0; f->has_python_frames && k < f->python_frames && at < g->n_frames; k++)
 			lines[n++] = (struct line){ .python = &g->frames[at++] };
 	}
+	/* Those of calls that are not among the native frames. */
+	while (at < g->n_frames)
+		lines[n++] = (struct line){ .python = &g->frames[at++] };
 	return n;
 }
 
