@@ -183,11 +183,10 @@ static int read_header(struct header *h, const struct line_sections *s, uint64_t
 /* Take a beginning off a path.  @return the rest; NULL if it begins otherwise. */
 static const char *behind(const char *path, const char *beginning)
 {
-	while (*beginning && *beginning == *path) {
-		beginning++;
-		path++;
-	}
-	return *beginning ? NULL : path;
+	/* Of many entries, each may be long: no loop over bytes. */
+	size_t n = strnlen(beginning, strlen(path) + 1);
+
+	return strncmp(path, beginning, n) ? NULL : path + n;
 }
 
 /* The same, of a directory with its slash. */
