@@ -72,6 +72,18 @@ def test_a_mistake_is_found_kept_and_replayed(tmp_path):
     assert farm(tmp_path, "0.0003", "sound").returncode == 0
 
 
+def test_what_has_not_run_has_not_passed(tmp_path):
+    compiled(tmp_path, broken=BROKEN, sound=SOUND)
+    seed = tmp_path / "seeds/fuzz_broken/bad"
+    seed.parent.mkdir(parents=True)
+    seed.write_bytes(b"BAD")
+    run = farm(tmp_path, "0", "broken", "sound")
+    assert run.returncode == 1 and "FAIL fuzz-farm.fuzz_sound: it has not run once" in run.stdout, run
+    # Nobody has had a turn, but a seed that crashes is found where the seeds are looked through, and kept as others are.
+    assert "FAIL fuzz-farm.fuzz_broken: 1 inputs that crash" in run.stdout, run
+    assert [p.read_bytes() for p in (tmp_path / "crashes").glob("fuzz_broken-*")] == [b"BAD"], run
+
+
 def test_what_is_no_target_is_told(tmp_path):
     for arguments, text in ((("0.1", "nonsense"), "there is no target fuzz_nonsense"), (("soon",), "usage: fuzz-farm HOURS")):
         run = farm(tmp_path, *arguments)
