@@ -258,7 +258,10 @@ static int on_threads(struct monitor *s, struct worker *k, const void *msg, uint
 {
 	int r = s->stop_at ? -ESHUTDOWN : workers_start_reader(&s->workers, k, fds[0]);
 
-	if (r < 0)
+	/* Faults that follow closely upon each other have more readers than there may be; their records say so. */
+	if (r == -EBUSY)
+		log_debug("the threads of process %d are read for other records", (int)k->target);
+	else if (r < 0)
 		log_warning("the threads of process %d are not read for its record: %s", (int)k->target, strerror(-r));
 	return 0;
 }
