@@ -360,15 +360,7 @@ static void fill(struct look *l, size_t wait, const struct block *b)
 	const struct wave *w = b->waiter;
 	struct rpc_wait *to = &l->waits[wait].rpc;
 
-	to->gpu_id = w->gpu_id;
-	to->queue_id = w->queue_id;
-	to->has_dispatch = w->has_dispatch;
-	to->dispatch = w->dispatch;
-	to->kernel = w->kernel ? look_kernel(l, w) : NULL;
-	to->workgroup = (uint32_t *)w->workgroup;
-	to->n_workgroup = w->has_workgroup ? 3 : 0;
-	to->has_at = true;
-	to->at = look_at(l, w);
+	look_tell_wave(l, to, w);
 	to->at.instruction = b->at.found ? waits_op_name(b->at.op) : NULL;
 	to->has_expects = b->counts.expects != 0;
 	to->expects = b->counts.expects;

@@ -139,6 +139,19 @@ struct rpc_wait_at look_at(struct look *l, const struct wave *w)
 	return at;
 }
 
+void look_tell_wave(struct look *l, struct rpc_wait *to, const struct wave *w)
+{
+	to->gpu_id = w->gpu_id;
+	to->queue_id = w->queue_id;
+	to->has_dispatch = w->has_dispatch;
+	to->dispatch = w->dispatch;
+	to->kernel = w->kernel ? look_kernel(l, w) : NULL;
+	to->workgroup = (uint32_t *)w->workgroup;
+	to->n_workgroup = w->has_workgroup ? 3 : 0;
+	to->has_at = true;
+	to->at = look_at(l, w);
+}
+
 static const char *base_name(const char *path)
 {
 	const char *slash = path;

@@ -101,6 +101,8 @@ bool look_is_same(struct look *l, uint64_t name, uint64_t state);
 const char *look_kernel(const struct look *l, const struct wave *w);
 /** Where a wave is. */
 struct rpc_wait_at look_at(struct look *l, const struct wave *w);
+/** Which wave it is that waits, and where. */
+void look_tell_wave(struct look *l, struct rpc_wait *to, const struct wave *w);
 /** @return the same as text: "gemm+0x40 (train.hip:61)". */
 const char *look_place(struct look *l, const struct rpc_wait_at *at);
 /** @return which generation a wave's device is of. */

@@ -152,18 +152,9 @@ static uint64_t name_of(const struct wave *w, uint64_t loop, const struct waits_
 	return hash_bytes(hash_secret(), words, sizeof(words));
 }
 
-static void fill(struct look *l, struct rpc_wait *to, const struct wave *w, const struct rpc_wait_at *at,
-		 const struct polled *p)
+static void fill(struct look *l, struct rpc_wait *to, const struct wave *w, const struct polled *p)
 {
-	to->gpu_id = w->gpu_id;
-	to->queue_id = w->queue_id;
-	to->has_dispatch = w->has_dispatch;
-	to->dispatch = w->dispatch;
-	to->kernel = w->kernel ? look_kernel(l, w) : NULL;
-	to->workgroup = (uint32_t *)w->workgroup;
-	to->n_workgroup = w->has_workgroup ? 3 : 0;
-	to->has_at = true;
-	to->at = *at;
+	look_tell_wave(l, to, w);
 	to->has_object = true;
 	to->object = (struct rpc_wait_object){ .address = p->word.address, .bytes = p->word.bytes,
 					       .has_value = p->is_known, .value = p->value };
@@ -227,7 +218,7 @@ static void add_poll(struct look *l, const struct wave *w, uint64_t loop, const 
 	added->rpc.alike = 1;
 	l->nodes[added->node].wave = w;
 	l->nodes[added->node].node.end = WAITS_END_RUNS;
-	fill(l, &added->rpc, w, &at, first);
+	fill(l, &added->rpc, w, first);
 	add_evidence(l, &l->waits[wait].rpc, loop, p, words, here);
 	add_word(l, wait, first);
 }
