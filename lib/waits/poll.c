@@ -234,8 +234,8 @@ static bool is_compare(const struct round *r, const struct waits_operand *o)
 }
 
 /*
- * Does it overwrite where the compare is?  An or of it is as wide as it is; of other instructions that is not known, and
- * a compare may be of two registers.
+ * Does it overwrite where the compare is?  An or of it is as wide as it is; of other instructions that is not known,
+ * and a compare may be of two registers.
  */
 static bool loses_compare(const struct round *r, const struct waits_step *s)
 {
@@ -274,7 +274,8 @@ static bool do_and_not(struct round *r, const struct waits_step *s)
 	const struct waits_operand *done = &s->from[1];
 
 	if (s->to != WAITS_EXEC || !is_scalar(&s->from[0], WAITS_EXEC) ||
-	    loses_compare(r, s) || !(is_compare(r, done) || (done->kind == WAITS_OPERAND_SCALAR && r->scalar[done->reg] == HOLDS_DONE)))
+	    loses_compare(r, s) ||
+	    !(is_compare(r, done) || (done->kind == WAITS_OPERAND_SCALAR && r->scalar[done->reg] == HOLDS_DONE)))
 		return false;
 	r->lanes_left = true;
 	return true;

@@ -476,7 +476,7 @@ static void what_an_heir_leaves_is_repaired(void)
 	f.workers.repairs_at = 1;
 	CU_ASSERT_TRUE(repairs_deadline(&f.workers) > 1);
 	CU_ASSERT_TRUE_FATAL(is_repairing(&f));
-	/* It fails: the record is this agent's now, and is not looked at again.  When the heir has ended, nothing is. */
+	/* It fails: the record is this agent's now, and not looked at again.  When the heir has ended, nothing is. */
 	CU_ASSERT_TRUE(workers_reaped(&f.workers, wait(&status), 1 << 8, &ended));
 	TEST_EQ(flock(heir, LOCK_UN), 0);
 	f.workers.repairs_at = 1;
