@@ -135,7 +135,7 @@ int start_refusal(const struct ipc_started *m, uint32_t pid, struct agent_err *e
 					"detach from another process, or raise [limits] in agentd.conf" },
 		[IPC_VERDICT_RESCUE] = { RPC_ERROR_BUSY,
 					 "the agent is still undoing what an earlier session did to process %u",
-					 "try again in a second" },
+					 "try again in a second; if it stays so, the driver hangs: see the agent's log, or end the process" },
 		[IPC_VERDICT_FAILED] = { RPC_ERROR_FAILED, "cannot start a worker for process %u",
 					 "see the agent's log" },
 	};
