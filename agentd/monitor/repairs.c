@@ -65,41 +65,36 @@ static bool is_heir_at_work(const char *records)
 	return dir >= 0 && flock(dir, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
-/* @param own  What this agent itself has left is tried no second time; 0: there is nothing of it yet. */
+/*
+ * What an heir leaves while it is looked for is there when it has ended.
+ * @param own  What this agent itself has left is tried no second time; 0: there is nothing of it yet.
+ */
 static void look(struct workers *w, pid_t own)
 {
+	const bool again = is_heir_at_work(w->setup.records);
 	pid_t target = 0;
 
 	while ((target = undo_record_next_suspended(w->setup.records, target, own)) > 0) {
 		struct rescue_left left = { .target = target };
 
-		if (workers_find_target(w, target) || repairs_has(w, target) || rescues_owe(&w->rescues, target))
-			continue;
-		if (undo_record_reuse(w->setup.records, target, left.record, &left.undo_fd) < 0)
+		if (workers_find_target(w, target) || repairs_has(w, target) || rescues_owe(&w->rescues, target) ||
+		    undo_record_reuse(w->setup.records, target, left.record, &left.undo_fd) < 0)
 			continue;
 		left.pidfd = (int)syscall(SYS_pidfd_open, target, 0);
 		repairs_after(w, &left);
 	}
-}
-
-/* What an heir leaves while it is looked for is there when it has ended. */
-static void look_and_again(struct workers *w, pid_t own)
-{
-	const bool again = is_heir_at_work(w->setup.records);
-
-	look(w, own);
 	w->repairs_at = again ? clock_deadline_ms(AGAIN_MS) : 0;
 }
 
 void repairs_begin(struct workers *w)
 {
-	look_and_again(w, 0);
+	look(w, 0);
 }
 
 uint64_t repairs_deadline(struct workers *w)
 {
 	if (w->repairs_at && w->repairs_at <= clock_now_ns())
-		look_and_again(w, getpid());
+		look(w, getpid());
 	return w->repairs_at;
 }
 
