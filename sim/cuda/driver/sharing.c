@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
@@ -114,9 +115,14 @@ static void *serve(void *arg)
 
 	pthread_setname_np(pthread_self(), "cuda-sharing");
 	for (;;) {
-		auto_close int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC), memory = -1;
+		struct pollfd p = { .fd = listener, .events = POLLIN };
+		auto_close int fd = -1, memory = -1;
 		uid_t uid = (uid_t)-1;
 
+		/* As the vendor's: where nobody connects, it accepts nobody. */
+		if (poll(&p, 1, -1) != 1)
+			continue;
+		fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 		if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &(int){ 1 }, sizeof(int)) < 0 ||
 		    greet(fd, NULL, 0, -1) < 0 || take_greeting(fd, &uid) != -ENODATA || uid != getuid())
 			continue;
