@@ -9,8 +9,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "corefile/file.h"
@@ -26,6 +28,8 @@
 #define REPLY_MARGIN_MS       500
 /* Most milliseconds that the agent accepts for attaching. */
 #define ATTACH_TIMEOUT_MAX_MS 60000
+/* Milliseconds until it is asked again whether it is our turn. */
+#define TURN_MS		      20
 
 /* Write one line at once, so that lines of several programs do not mix. */
 static void print_line(const char *prefix, const char *text)
@@ -268,6 +272,21 @@ int ctl_called(struct ctl *c, int r)
 	else if (text)
 		out_bytes(&c->err_json, text, size);
 	return r;
+}
+
+int ctl_host_stacks(struct ctl *c, const struct rpc_host_stacks_params *p, struct rpc_host_stacks_result *ret)
+{
+	const struct timespec ts = { .tv_nsec = TURN_MS * 1000000L };
+	const uint64_t end = clock_deadline_ms(c->timeout_ms);
+	int r;
+
+	for (;;) {
+		r = ctl_called(c, rpc_client_host_stacks(c->client, p, &c->arena, ret, &c->err));
+		if (r >= 0 || c->err.code != RPC_ERROR_LIMIT || !clock_left_ms(end))
+			return r;
+		c->err = (struct agent_err){ 0 };
+		nanosleep(&ts, NULL);
+	}
 }
 
 /* Tell the user whom the lease was taken from, and at what cost. */

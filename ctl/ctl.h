@@ -154,6 +154,12 @@ int ctl_connect(struct ctl *c);
  * @return @p r.
  */
 int ctl_called(struct ctl *c, int r);
+/**
+ * Ask what the threads of a process do.  Who reads them is gone in a moment: where the agent has as many of those as it
+ * allows, this waits for its turn, no longer than for an answer.
+ * @return 0, negative with err.
+ */
+int ctl_host_stacks(struct ctl *c, const struct rpc_host_stacks_params *p, struct rpc_host_stacks_result *ret);
 /** What the schema says of a reason to end a session, which a newer agent may have more of. */
 const char *ctl_end_reason(int32_t reason);
 /**

@@ -62,7 +62,7 @@ static int add_host(struct ctl *c, struct rpc_gpu_snapshot_result *s)
 
 	if (r < 0)
 		return ctl_fail(c, -r, "asking for threads");
-	r = ctl_called(c, rpc_client_host_stacks(c->client, &p, &c->arena, &stacks, &c->err));
+	r = ctl_host_stacks(c, &p, &stacks);
 	if (r == 0) {
 		r = host_add(&c->arena, s, &stacks);
 	} else {
@@ -83,7 +83,7 @@ static int take_threads(struct ctl *c, uint32_t pid, struct rpc_gpu_snapshot_res
 	const struct rpc_host_stacks_params p = { .pid = pid };
 	struct rpc_host_stacks_result stacks;
 	char name[256] = "";
-	int r = ctl_called(c, rpc_client_host_stacks(c->client, &p, &c->arena, &stacks, &c->err));
+	int r = ctl_host_stacks(c, &p, &stacks);
 
 	if (r < 0)
 		return r;

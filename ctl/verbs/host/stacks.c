@@ -61,7 +61,7 @@ static int find_queues(struct ctl *c, const char *pid, struct rpc_host_stacks_pa
 
 static int look(struct ctl *c, struct look *l)
 {
-	return ctl_called(c, rpc_client_host_stacks(c->client, &l->params, &c->arena, &l->result, &c->err));
+	return ctl_host_stacks(c, &l->params, &l->result);
 }
 
 static void tell_missing(const struct ctl *c, const struct look *l)

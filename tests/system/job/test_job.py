@@ -136,6 +136,13 @@ def test_ranks_have_the_names_of_their_launcher():
         assert len(found["ranks"]) == 16 and not found["missing"], found["missing"]
 
 
+def test_more_processes_than_may_be_read_at_once():
+    """The agent reads the threads of a few processes at a time: the others have their turn, and nothing is missing."""
+    with job(*["hang"] * 32) as s:
+        found = document(s.ctl("job", "--pids", s.pids, "-j"))
+        assert len(found["ranks"]) == 32 and not found["missing"], found["missing"]
+
+
 def test_processes_that_are_not_there():
     with job("hang", "hang") as s:
         gone = subprocess.Popen(["true"])
