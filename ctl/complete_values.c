@@ -152,6 +152,7 @@ static const struct kind kinds[] = {
 	{ "SPACE", .values = { &rpc_memory_space_enum } },
 	{ "STATE", .values = { &rpc_wave_state_enum, &rpc_stop_reason_enum } },
 	{ "TIME", .words = "500ms 1s 5s 30s" },
+	{ "PERCENT", .words = "0.1% 1% 5%" },
 	{ "USER", offer_users },
 	{ "VERB", offer_verbs },
 	{ "WHEN", .words = "auto always never" },

@@ -239,7 +239,7 @@ static void explain_end(struct ctl *c)
 	if (!find_end(c, &p))
 		agent_err_set(&c->err, RPC_ERROR_SESSION_ENDED, 0, NULL, "try again",
 			      "the session on process %u is over", c->session.pid);
-	else if (p.reason == RPC_END_REASON_EXITED)
+	else if ((c->exited = p.reason == RPC_END_REASON_EXITED))
 		agent_err_set(&c->err, RPC_ERROR_SESSION_ENDED, 0, NULL, NULL,
 			      "process %u has ended", c->session.pid);
 	else

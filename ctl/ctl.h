@@ -63,6 +63,7 @@ struct ctl {
 	struct rpc_client *client; /**< NULL until ctl_connect(). */
 	struct rpc_session_attach_result session; /**< Valid while attached. */
 	bool attached;
+	bool exited; /**< The session is over, because its process ended. */
 	struct gpu_names gpus; /**< GPUs of what is shown; ctl_name_gpus() or a document fills it. */
 	enum rpc_vendor vendor; /**< Whose words tables use: of the session, or of the document. */
 	struct agent_err err; /**< Why the verb failed. */
@@ -92,8 +93,8 @@ struct ctl_verb {
 /* clang-format off */
 #define CTL_VERBS(X) \
 	X(list) X(doctor) X(snapshot) X(why) X(stacks) X(analyze) X(diff) X(merge) X(job) X(report) \
-	X(watch) X(devices) X(queues) X(attach) X(detach) X(suspend) X(resume) X(watchpoint) X(waves) X(lanes) \
-	X(registers) X(variables) X(print) X(memory) X(disassemble) X(dump) X(cores) X(hooks) \
+	X(watch) X(record) X(devices) X(queues) X(attach) X(detach) X(suspend) X(resume) X(watchpoint) X(waves) \
+	X(lanes) X(registers) X(variables) X(print) X(memory) X(disassemble) X(dump) X(cores) X(hooks) \
 	X(events) X(rpc) X(dap) X(status) X(metrics) X(help) X(version)
 /* clang-format on */
 

@@ -69,10 +69,10 @@ endef
 $(foreach t,arena client err format message params wire,$(eval $(call rpc_test,$(t))))
 
 define ctl_test
-$(call unit_test,ctl_$(1),ctl protocol base,$(protocol_ldlibs))
+$(call unit_test,ctl_$(1),ctl protocol base,$(protocol_ldlibs) -lm)
 test_ctl_$(1)_deps := $(protocol_gen)
 endef
-$(foreach t,format document headline hosts names compare merge report slurm watch when,$(eval $(call ctl_test,$(t))))
+$(foreach t,format document headline hosts names compare merge record report slurm watch when,$(eval $(call ctl_test,$(t))))
 
 define dap_test
 $(call unit_test,dap_$(1),dap disasm protocol base,$(protocol_ldlibs) $(disasm_ldlibs))
