@@ -121,5 +121,7 @@ void recording_put_facts(struct out *o, const struct recording *r, const struct 
 
 /** collapsed.c: a line for each stack, `process;kernel;function;file:line N`; a capture counts 1000. */
 int recording_write_collapsed(struct out *o, const struct recording *r);
+/** flame.c: a flame graph as SVG. */
+int recording_write_flame(struct out *o, const struct recording *r, const struct recording_facts *f);
 
 #endif /* CTL_RECORD_RECORDING_H */

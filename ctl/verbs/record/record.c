@@ -20,12 +20,13 @@
 
 static const char *duration;
 static struct sampler_options asked;
-static const char *collapsed_path;
+static const char *collapsed_path, *svg_path;
 
 static const struct argv_option options[] = {
 	{ "duration", 'd', ARGV_STRING, &duration, "TIME", "record for so long (default 10s)" },
 	SAMPLER_OPTIONS(asked),
 	{ "collapsed", 0, ARGV_STRING, &collapsed_path, "FILE", "also write collapsed stacks, for flame graph tools" },
+	{ "svg", 0, ARGV_STRING, &svg_path, "FILE", "also write a flame graph" },
 	{ 0 },
 };
 
@@ -44,6 +45,7 @@ static const struct form {
 	write_fn *write;
 } forms[] = {
 	{ &collapsed_path, write_collapsed },
+	{ &svg_path, recording_write_flame },
 };
 
 static int write_file(struct sampler *s, const struct form *form, const struct recording_facts *f)

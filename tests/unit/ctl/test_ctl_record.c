@@ -262,6 +262,37 @@ static void writes_collapsed_stacks(void)
 	recording_deinit(&r);
 }
 
+/* How often a text is in another. */
+static unsigned count(const char *in, const char *what)
+{
+	unsigned n = 0;
+
+	for (; (in = strstr(in, what)); in += strlen(what))
+		n++;
+	return n;
+}
+
+static const struct recording_facts facts = { .begin_us = 1700000000000000, .duration_us = 10000000,
+					      .stopped_us = 98000, .budget_ppm = 10000, .measured_ppm = 9800 };
+
+static void draws_a_flame_graph(void)
+{
+	struct recording r;
+	auto_out struct out o = { 0 };
+
+	make_recording(&r);
+	TEST_EQ(recording_add_threads(&r, &threads), 0);
+	TEST_EQ(recording_write_flame(&o, &r, &facts), 0);
+	/* Roots, (no waves), (unknown kernel) and its place, sum, add, load, and their places; seven of threads. */
+	TEST_EQ(count(o.data, "<g><title>"), 16);
+	TEST_EQ(count(o.data, "<g><title>sum: 52.5 % (95 % interval: "), 1);
+	TEST_EQ(count(o.data, "load&lt;a;b&gt;, /src/k.hip: 7.5 %"), 1);
+	TEST_EQ(count(o.data, "4 captures in 10.0 s, 0.4 a second; queues stood still for 0.98 % of the time, "
+			      "of 1.00 % allowed"), 2);
+	TEST_EQ(count(o.data, "<script") + count(o.data, "href"), 0);
+	recording_deinit(&r);
+}
+
 /* Memory has an end, and no capture is lost for it. */
 static void has_room_for_only_so_many_places(void)
 {
@@ -291,4 +322,4 @@ TEST_SUITE(ctl_record, TEST(keeps_the_share_whatever_captures_cost), TEST(takes_
 	   TEST(saves_no_time_for_a_burst), TEST(costs_nothing_and_keeps_the_rate),
 	   TEST(sees_every_part_of_a_loop_of_the_same_length), TEST(is_the_interval_of_the_textbook),
 	   TEST(covers_the_share_that_is), TEST(divides_a_capture_among_its_places), TEST(writes_collapsed_stacks),
-	   TEST(has_room_for_only_so_many_places));
+	   TEST(draws_a_flame_graph), 	   TEST(has_room_for_only_so_many_places));
