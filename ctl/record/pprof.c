@@ -113,11 +113,19 @@ static bool is_line(const struct recording_frame *f)
 	return f->kind == RECORDING_PLACE && f->line;
 }
 
+/* What a stack counts, of waves or of threads: what it is not, it has nothing of. */
+static void put_values(struct writer *w, struct out *o, bool threads, const struct recording_stack *s,
+		       const struct recording_facts *f)
+{
+	uint64_t weight = s->threads == threads ? s->weight : 0;
+
+	put_varint(o, (weight * 1000 + RECORDING_CAPTURE / 2) / RECORDING_CAPTURE);
+	put_varint(o, (uint64_t)(recording_share(w->r, threads, weight).share * (double)f->duration_us * 1000));
+}
+
 static void put_sample(struct writer *w, const struct recording_stack *s, const struct recording_facts *f)
 {
 	auto_out struct out message = { 0 }, ids = { 0 }, values = { 0 };
-	uint32_t captures = s->threads ? w->r->thread_captures : w->r->captures;
-	double share = captures ? (double)s->weight / ((double)RECORDING_CAPTURE * captures) : 0;
 
 	/* The innermost comes first. */
 	for (uint32_t i = s->depth; i > 0; i--) {
@@ -133,8 +141,9 @@ static void put_sample(struct writer *w, const struct recording_stack *s, const 
 			w->error = -ENOMEM;
 		put_varint(&ids, id);
 	}
-	put_varint(&values, (s->weight * 1000 + RECORDING_CAPTURE / 2) / RECORDING_CAPTURE);
-	put_varint(&values, (uint64_t)(share * (double)f->duration_us * 1000));
+	put_values(w, &values, false, s, f);
+	if (w->r->thread_captures)
+		put_values(w, &values, true, s, f);
 	put_bytes(&message, 1, ids.size ? ids.data : "", ids.size);
 	put_bytes(&message, 2, values.size ? values.data : "", values.size);
 	put_message(w, SAMPLE, &message);
@@ -196,6 +205,10 @@ static void put_head(struct writer *w, const struct recording_facts *f)
 	add_string(w, "");
 	put_type(w, "captures", "thousandths");
 	put_type(w, "time", "nanoseconds");
+	if (w->r->thread_captures) {
+		put_type(w, "thread_captures", "thousandths");
+		put_type(w, "thread_time", "nanoseconds");
+	}
 	put_number(w->o, TIME_NANOS, f->begin_us * 1000);
 	put_number(w->o, DURATION_NANOS, f->duration_us * 1000);
 	out_fmt(&facts, "%s: ", w->r->process);

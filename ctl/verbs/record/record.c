@@ -20,13 +20,15 @@
 
 static const char *duration;
 static struct sampler_options asked;
-static const char *collapsed_path, *svg_path;
+static const char *collapsed_path, *svg_path, *speedscope_path, *pprof_path;
 
 static const struct argv_option options[] = {
 	{ "duration", 'd', ARGV_STRING, &duration, "TIME", "record for so long (default 10s)" },
 	SAMPLER_OPTIONS(asked),
 	{ "collapsed", 0, ARGV_STRING, &collapsed_path, "FILE", "also write collapsed stacks, for flame graph tools" },
 	{ "svg", 0, ARGV_STRING, &svg_path, "FILE", "also write a flame graph" },
+	{ "speedscope", 0, ARGV_STRING, &speedscope_path, "FILE", "also write a file for speedscope" },
+	{ "pprof", 0, ARGV_STRING, &pprof_path, "FILE", "also write a file for pprof" },
 	{ 0 },
 };
 
@@ -46,6 +48,8 @@ static const struct form {
 } forms[] = {
 	{ &collapsed_path, write_collapsed },
 	{ &svg_path, recording_write_flame },
+	{ &speedscope_path, recording_write_speedscope },
+	{ &pprof_path, recording_write_pprof },
 };
 
 static int write_file(struct sampler *s, const struct form *form, const struct recording_facts *f)

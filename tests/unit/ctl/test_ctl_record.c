@@ -293,6 +293,78 @@ static void draws_a_flame_graph(void)
 	recording_deinit(&r);
 }
 
+static void writes_a_file_for_speedscope(void)
+{
+	static struct rpc_gpu_snapshot_result one = { .groups = groups, .n_groups = 1, .wave_count = 6 };
+	struct recording r;
+	auto_out struct out o = { 0 };
+
+	CU_ASSERT_EQUAL_FATAL(recording_init(&r, "p \"\n\xff"), 0);
+	TEST_EQ(recording_add_waves(&r, &one), 0);
+	TEST_EQ(recording_add_waves(&r, &three), 0);
+	TEST_EQ(recording_write_speedscope(&o, &r, &facts), 0);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(o.data);
+	TEST_EQ(count(o.data, "{\"name\":\"p \\\"\\n\xef\xbf\xbd\"}"), 1);
+	TEST_EQ(count(o.data, "{\"name\":\"k.hip:41\",\"file\":\"/src/k.hip\",\"line\":41}"), 1);
+	/* The unknown kernel, add, and load, in the numbers of their frames: the first capture had those of add. */
+	TEST_EQ(count(o.data, "\"samples\":[[0,6,7],[0,1,2,3],[0,1,4,5]]"), 1);
+	TEST_EQ(count(o.data, "\"weights\":[0.300000,1.600000,0.100000],\"endValue\":2.000000}]}"), 1);
+	TEST_EQ(count(o.data, "\"type\":\"sampled\""), 1);
+	recording_deinit(&r);
+}
+
+/* The next field of a message in protocol buffers.  @return the key; 0 at the end, or where it is none. */
+static unsigned next_field(const uint8_t **at, const uint8_t *end, uint64_t *ret_value, const uint8_t **ret_bytes)
+{
+	uint64_t numbers[2] = { 0 };
+
+	for (int i = 0; i < 2; i++) {
+		int shift = 0;
+
+		do {
+			if (*at == end || shift > 63)
+				return 0;
+			numbers[i] |= (uint64_t)(**at & 0x7f) << shift;
+			shift += 7;
+		} while (*(*at)++ & 0x80);
+	}
+	*ret_value = numbers[1];
+	*ret_bytes = *at;
+	if ((numbers[0] & 7) == 2) {
+		if (numbers[1] > (size_t)(end - *at))
+			return 0;
+		*at += numbers[1];
+	}
+	return (unsigned)numbers[0] >> 3;
+}
+
+/* It is made of whole fields; a line and its function are one frame, and functions are there once. */
+static void writes_a_file_for_pprof(void)
+{
+	struct recording r;
+	auto_out struct out o = { 0 };
+	unsigned fields[16] = { 0 }, field;
+	const uint8_t *at, *end, *bytes;
+	uint64_t value;
+
+	make_recording(&r);
+	TEST_EQ(recording_write_pprof(&o, &r, &facts), 0);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(o.data);
+	for (at = (uint8_t *)o.data, end = at + o.size; (field = next_field(&at, end, &value, &bytes)) != 0;) {
+		CU_ASSERT_FATAL(field < TEST_COUNT(fields));
+		/* The first text is empty. */
+		CU_ASSERT(field != 6 || fields[6] || value == 0);
+		fields[field]++;
+	}
+	CU_ASSERT(at == end);
+	TEST_EQ(fields[1], 2);
+	TEST_EQ(fields[2], 4);
+	/* The process, (no waves), the unknown kernel and its address, sum, add with its line, load with its line. */
+	TEST_EQ(fields[4], 7);
+	TEST_EQ(fields[5], 7);
+	recording_deinit(&r);
+}
+
 /* Memory has an end, and no capture is lost for it. */
 static void has_room_for_only_so_many_places(void)
 {
@@ -322,4 +394,5 @@ TEST_SUITE(ctl_record, TEST(keeps_the_share_whatever_captures_cost), TEST(takes_
 	   TEST(saves_no_time_for_a_burst), TEST(costs_nothing_and_keeps_the_rate),
 	   TEST(sees_every_part_of_a_loop_of_the_same_length), TEST(is_the_interval_of_the_textbook),
 	   TEST(covers_the_share_that_is), TEST(divides_a_capture_among_its_places), TEST(writes_collapsed_stacks),
-	   TEST(draws_a_flame_graph), 	   TEST(has_room_for_only_so_many_places));
+	   TEST(draws_a_flame_graph), TEST(writes_a_file_for_speedscope), TEST(writes_a_file_for_pprof),
+	   TEST(has_room_for_only_so_many_places));
