@@ -154,6 +154,7 @@ static int print_json(struct sampler *s, const struct recording_facts *f, enum s
 	out_json_fmt(&doc, ",'time_us':%lu,'duration_us':%lu,'stopped_us':%lu", f->begin_us, f->duration_us,
 		     f->stopped_us);
 	out_json_fmt(&doc, ",'budget_ppm':%u,'overhead_ppm':%u", f->budget_ppm, f->measured_ppm);
+	out_json_fmt(&doc, ",'shortest_us':%lu,'longest_us':%lu", s->shortest_us, s->longest_us);
 	out_json_fmt(&doc, ",'captures':%u,'thread_captures':%u,'incomplete':%u", r->captures, r->thread_captures,
 		     s->incomplete);
 	out_json_fmt(&doc, ",'cut':%u,'refused':%u,'failed':%u", s->cut, s->refused, s->failed);
@@ -169,6 +170,9 @@ static int print_json(struct sampler *s, const struct recording_facts *f, enum s
 
 static void put_counts(struct sampler *s, struct out *o)
 {
+	if (s->longest_us)
+		out_fmt(o, "one capture stopped them for %.2f to %.2f ms\n", (double)s->shortest_us / 1000,
+			(double)s->longest_us / 1000);
 	if (s->refused)
 		out_fmt(o, "%" PRIu32 " times the agent allowed no stop: what it allows was used up\n", s->refused);
 	if (s->cut)

@@ -239,6 +239,14 @@ static enum sampler_end count(struct sampler *s, const struct rpc_gpu_snapshot_r
 	return s->host ? capture_threads(s, seen) : SAMPLER_GOES_ON;
 }
 
+static void note_stop(struct sampler *s, uint64_t us)
+{
+	if (us && (!s->shortest_us || us < s->shortest_us))
+		s->shortest_us = us;
+	if (us > s->longest_us)
+		s->longest_us = us;
+}
+
 static enum sampler_end capture(struct sampler *s)
 {
 	struct ctl *c = s->c;
@@ -257,6 +265,7 @@ static enum sampler_end capture(struct sampler *s)
 	}
 	now = clock_now_ns();
 	budget_pay(&s->budget, seen.stopped_us * 1000, now);
+	note_stop(s, seen.stopped_us);
 	if (seen.has_no_stop && seen.no_stop) {
 		s->refused++;
 		budget_delay(&s->budget, clock_deadline_ms(seen.has_retry_ms ? seen.retry_ms : REFUSED_MS));

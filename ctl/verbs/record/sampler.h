@@ -42,6 +42,7 @@ struct sampler {
 	int keys_fd;   /**< Ends sampler_run() when it can be read; -1: there is none. */
 	int signo;
 	bool host;     /**< Threads, too. */
+	uint64_t shortest_us, longest_us; /**< Stop of a capture; the first one is 0 where there was none. */
 	uint32_t incomplete; /**< Captures that lacked something, and count nevertheless. */
 	uint32_t cut;	     /**< Captures that do not count: their stop budget ended before all waves were seen. */
 	uint32_t refused;    /**< Times that nothing might be stopped. */
