@@ -28,6 +28,7 @@ datadir ?= $(prefix)/share
 mandir  ?= $(datadir)/man
 docdir  ?= $(datadir)/doc/gpu-agent
 scenedir ?= $(datadir)/gpu-agent/scenes
+skilldir ?= $(datadir)/gpu-agent/skills
 unitdir ?= $(prefix)/lib/systemd/system
 sysusersdir ?= $(prefix)/lib/sysusers.d
 tmpfilesdir ?= $(prefix)/lib/tmpfiles.d
@@ -196,6 +197,7 @@ define paths_text
 #define LIBEXECDIR "$(libexecdir)"
 #define VENDORCONFDIR "$(vendorconfdir)"
 #define SCENEDIR "$(scenedir)"
+#define SKILLDIR "$(skilldir)"
 #define LIBDIR "$(libdir)"
 endef
 export paths_text

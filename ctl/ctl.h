@@ -95,7 +95,7 @@ struct ctl_verb {
 	X(list) X(doctor) X(snapshot) X(why) X(stacks) X(analyze) X(diff) X(merge) X(job) X(report) \
 	X(watch) X(record) X(devices) X(queues) X(attach) X(detach) X(suspend) X(resume) X(watchpoint) X(waves) \
 	X(lanes) X(registers) X(variables) X(print) X(memory) X(disassemble) X(dump) X(cores) X(hooks) \
-	X(events) X(rpc) X(dap) X(status) X(metrics) X(help) X(version)
+	X(events) X(rpc) X(dap) X(mcp) X(status) X(metrics) X(help) X(version)
 /* clang-format on */
 
 /* Declares the object of each verb. */

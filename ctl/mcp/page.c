@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+#include "ctl/mcp/page.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/out.h"
+#include "base/str.h"
+
+/* Of a sequence that str_utf8_length() has accepted. */
+static uint32_t code_point(const unsigned char *s, size_t n)
+{
+	uint32_t c = n == 1 ? s[0] : s[0] & (0x7fU >> n);
+
+	for (size_t i = 1; i < n; i++)
+		c = c << 6 | (s[i] & 0x3f);
+	return c;
+}
+
+static bool is_hidden(uint32_t c)
+{
+	static const struct {
+		uint32_t first, last;
+	} ranges[] = {
+		{ 0, 0x08 },	      { 0x0b, 0x1f },	  { 0x7f, 0x9f },     { 0xad, 0xad },	  { 0x061c, 0x061c },
+		{ 0x180e, 0x180e },   { 0x200b, 0x200f }, { 0x2028, 0x202e }, { 0x2060, 0x206f }, { 0xfe00, 0xfe0f },
+		{ 0xfeff, 0xfeff },   { 0xfff9, 0xfffb }, { 0xe0000, 0xe0fff },
+	};
+
+	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
+		if (c >= ranges[i].first && c <= ranges[i].last)
+			return true;
+	return false;
+}
+
+static void clean_line(struct out *o, const char *text, size_t size)
+{
+	size_t kept = 0, at = 0;
+
+	while (at < size && kept < PAGE_LINE_MAX) {
+		size_t n = str_utf8_length(text + at, size - at);
+
+		if (n && !is_hidden(code_point((const unsigned char *)text + at, n)))
+			out_bytes(o, text + at, n);
+		else
+			out_char(o, '?');
+		at += n ? n : 1;
+		kept += n ? n : 1;
+	}
+	if (at < size)
+		out_fmt(o, "... [%zu bytes more]", size - at);
+}
+
+void page_clean(struct out *o, const char *text, size_t size)
+{
+	while (size) {
+		const char *end = memchr(text, '\n', size);
+		size_t n = end ? (size_t)(end - text) : size;
+
+		clean_line(o, text, n);
+		if (end)
+			out_char(o, '\n');
+		n += end != NULL;
+		text += n;
+		size -= n;
+	}
+}
+
+size_t page_end(const char *text, size_t size, size_t offset, size_t max)
+{
+	size_t end = offset + max;
+
+	if (offset >= size || size - offset <= max)
+		return size;
+	for (size_t at = end; at > offset; at--)
+		if (text[at - 1] == '\n')
+			return at;
+	/* One line is longer than a page: it is cut between two letters. */
+	while (end > offset + 1 && ((unsigned char)text[end] & 0xc0) == 0x80)
+		end--;
+	return end;
+}
