@@ -40,6 +40,8 @@ $(eval $(call fuzz_target,cudbg_dynsym,cudbgshim,$(cudbgshim_ldlibs)))
 
 $(eval $(call fuzz_target,ctl_document,ctl protocol,$(protocol_ldlibs)))
 fuzz_ctl_document_deps := $(protocol_gen)
+$(eval $(call fuzz_target,ctl_mcp,ctl dap disasm protocol,$(protocol_ldlibs) $(disasm_ldlibs)))
+fuzz_ctl_mcp_deps := $(protocol_gen)
 $(eval $(call fuzz_target,ctl_report,ctl protocol,$(protocol_ldlibs)))
 fuzz_ctl_report_deps := $(protocol_gen)
 $(eval $(call fuzz_target,ctl_hosts,ctl protocol,$(protocol_ldlibs)))
