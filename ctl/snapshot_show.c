@@ -331,6 +331,47 @@ static int print_groups(struct ctl *c, const struct snapshot_page *page)
 	return r < 0 ? ctl_fail(c, -r, "writing the table") : snapshot_show_groups(c, page, &rows);
 }
 
+/* ------------------------------------------------------------------ waits -------------------- */
+
+static void print_wait(struct ctl *c, const char *head, const char *text, enum rpc_confidence confidence)
+{
+	auto_out struct out o = { 0 };
+
+	out_fmt(&o, "%-*s", TAG_WIDTH, head ? head : "?");
+	text_put(&o, "", text, "");
+	out_fmt(&o, "  [%s]", show_name(&c->arena, &rpc_confidence_enum, confidence));
+	put_line(c, &o, TAG_WIDTH);
+}
+
+/* Of how many waves of a group it is known that they wait, where that is not all of them. */
+static const char *waiting(struct ctl *c, const struct rpc_group *g, const struct rpc_wait *w)
+{
+	if (g->waiting >= g->waves)
+		return w->text;
+	return rpc_arena_printf(&c->arena, "%u of %u %s: %s", g->waiting, g->waves, word(c, "waves"), w->text);
+}
+
+/* Who keeps others from going on, and a line for each row of the waves that wait, and for each queue that does. */
+static void print_waits(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
+{
+	const struct rpc_why_get_result *y = &s->why;
+
+	for (size_t i = 0; i < y->n_causes && y->causes[i].culprit; i++)
+		print_wait(c, i ? "ALSO" : "CAUSE", y->causes[i].text, y->causes[i].confidence);
+	for (size_t i = 0; i < s->n_groups; i++) {
+		const struct rpc_group *g = &s->groups[i];
+
+		if (g->has_wait && g->wait < y->n_waits)
+			print_wait(c, rpc_arena_printf(&c->arena, "%zu", i + 1), waiting(c, g, &y->waits[g->wait]),
+				   y->waits[g->wait].confidence);
+	}
+	for (size_t i = 0; i < y->n_waits; i++)
+		if (y->waits[i].kind == RPC_WAIT_KIND_QUEUE)
+			print_wait(c, word(c, "queue"), y->waits[i].text, y->waits[i].confidence);
+	if (!y->n_waits && c->output.legend)
+		out_fmt(&c->output.text, "no %s is known to wait\n", word(c, "wave"));
+}
+
 /* ------------------------------------------------------------------ queues ------------------- */
 
 /* What of a queue's ring is done; other queues than AQL ones count words or bytes. */
@@ -560,6 +601,10 @@ int snapshot_show(struct ctl *c, const struct snapshot_page *given)
 	}
 	if (r < 0)
 		return r;
+	if (page->snapshot->has_why) {
+		blank(c);
+		print_waits(c, page->snapshot);
+	}
 	blank(c);
 	r = print_queues(c, page);
 	if (r == 0 && page->snapshot->has_host) {

@@ -94,7 +94,7 @@ static int copy_kept(struct merge *m, const struct rpc_gpu_snapshot_result *s,
 	struct rpc_decoder d;
 	int r;
 
-	kept.has_waves = kept.has_registers = false;
+	kept.has_waves = kept.has_registers = kept.has_why = false;
 	kept.n_devices = kept.n_queues = 0;
 	rpc_gpu_snapshot_result_encode(&text, &kept);
 	if (out_error(&text))
@@ -494,6 +494,7 @@ static int join_entries(struct merge *m, const struct entry *entries, size_t n, 
 			add_group(&list[last - 1].group, entries[i].group);
 		} else {
 			list[last].group = *entries[i].group;
+			list[last].group.has_waiting = list[last].group.has_wait = false;
 			list[last].key = entries[i].key;
 			r = merge_set_init(&m->arena, merge_ranks(m), &list[last++].set);
 		}

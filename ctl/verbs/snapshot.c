@@ -20,7 +20,7 @@
 
 #define AGAIN_MAX_MS	 3600000
 
-static bool each_wave, queues_only, registers, arguments, record, any_progress, host;
+static bool each_wave, queues_only, registers, arguments, why, record, any_progress, host;
 static const char *again;
 
 static const struct argv_option options[] = {
@@ -28,6 +28,7 @@ static const struct argv_option options[] = {
 	{ "registers", 0, ARGV_FLAG, &registers, NULL, "also the registers of each group's example" },
 	{ "arguments", 0, ARGV_FLAG, &arguments, NULL,
 	  "the arguments of all kernels, not of faulted ones alone, with those that the compiler adds" },
+	{ "why", 0, ARGV_FLAG, &why, NULL, "also what the waves wait for, and who does not come (AMD)" },
 	{ "queues-only", 0, ARGV_FLAG, &queues_only, NULL, "do not stop queues to see their waves" },
 	{ "record", 0, ARGV_FLAG, &record, NULL, "also let the agent keep it, for `cores`" },
 	{ "host", 0, ARGV_FLAG, &host, NULL, "also what its threads do on the processors, read when the queues run again" },
@@ -185,6 +186,7 @@ static int take_two(struct ctl *c, const struct rpc_gpu_snapshot_params *p, uint
 	/* The first snapshot serves the comparison only: lists would make its stop longer. */
 	first.has_waves = first.waves = false;
 	first.has_registers = first.registers = false;
+	first.has_why = first.why = false;
 	first.has_record = first.record = false;
 	r = take(c, &first, &before);
 	if (r < 0)
@@ -205,6 +207,8 @@ static int run(struct ctl *c, int argc, char **argv)
 		.registers = registers,
 		.has_arguments = arguments,
 		.arguments = arguments,
+		.has_why = why,
+		.why = why,
 		.has_record = record,
 		.record = record,
 		.has_queues_only = queues_only,
@@ -227,6 +231,8 @@ static int run(struct ctl *c, int argc, char **argv)
 		return ctl_usage(c, "--registers and --queues-only exclude each other");
 	if (arguments && queues_only)
 		return ctl_usage(c, "--arguments and --queues-only exclude each other");
+	if (why && queues_only)
+		return ctl_usage(c, "--why and --queues-only exclude each other");
 	if (again)
 		r = args_ms(c, "--again", again, AGAIN_MAX_MS, &pause_ms);
 	c->arena.limit = REPLY_MEMORY_MAX;

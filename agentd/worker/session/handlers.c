@@ -79,22 +79,14 @@ static int keep_record(struct session *s, struct rpc_arena *a, uint32_t timeout_
 		       struct rpc_gpu_snapshot_result *ret, struct agent_err *err)
 {
 	char id[STORE_ID_SIZE];
-	const char **missing;
 	int r = store_link_snapshot(&s->deadline, &s->store_fd, ret, "requested", timeout_ms, id);
 
 	if (r == 0) {
 		ret->record = rpc_arena_strdup(a, id);
 		return done(a, err);
 	}
-	missing = rpc_arena_array(a, ret->n_missing + 1, sizeof(*missing));
-	if (!missing)
-		return agent_err_no_memory(err, NULL);
-	if (ret->n_missing)
-		memcpy(missing, ret->missing, ret->n_missing * sizeof(*missing));
-	missing[ret->n_missing++] = rpc_arena_printf(a, "record: %s", store_error_text(r));
-	ret->missing = missing;
-	ret->complete = false;
-	return done(a, err);
+	r = snapshot_miss(a, ret, rpc_arena_printf(a, "record: %s", store_error_text(r)));
+	return r < 0 ? agent_err_no_memory(err, NULL) : done(a, err);
 }
 
 static int check_select(const struct rpc_gpu_snapshot_params *p, struct agent_err *err)
@@ -117,10 +109,11 @@ static int check_snapshot(const struct session *s, const struct rpc_gpu_snapshot
 		return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, 0, NULL,
 				     "ask the owner of the process or an administrator",
 				     "you may look at the process, but store no record of it");
-	if ((o->each_wave || o->registers || o->all_arguments) && !o->waves)
+	if ((o->each_wave || o->registers || o->all_arguments || p->why) && !o->waves)
 		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
 				     "params.%s: not together with queues_only",
-				     o->each_wave ? "waves" : o->registers ? "registers" : "arguments");
+				     o->each_wave ? "waves" : o->registers ? "registers" : o->all_arguments ? "arguments" :
+															      "why");
 	return check_select(p, err);
 }
 
@@ -148,8 +141,9 @@ static int do_snapshot(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 		.all_arguments = params->has_arguments && params->arguments,
 		.holder_uid = s->call.flags & IPC_FLAG_HOLDER ? &s->call.holder_uid : NULL,
 	};
+	struct snapshot_options look = o;
 	struct snapshot seen;
-	uint32_t max_stop_ms, left_ms, retry_ms;
+	uint32_t max_stop_ms, left_ms, retry_ms, *group_of = NULL;
 	int r = check_snapshot(s, params, &o, err);
 
 	if (r < 0)
@@ -161,14 +155,19 @@ static int do_snapshot(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 	o.no_stop = o.waves && !max_stop_ms;
 	o.waves = o.waves && !o.no_stop;
 	max_stop_ms = session_stop_begin(s, max_stop_ms ? max_stop_ms : HANDLERS_STOP_MS);
-	r = snapshot_look(s->target, arena, &o, max_stop_ms, &seen, err);
+	look.waves = o.waves;
+	look.registers = o.registers || params->why;
+	r = snapshot_look(s->target, arena, &look, max_stop_ms, &seen, err);
 	left_ms = session_stop_end(s);
 	readers_stop_end(s, r < 0 ? -1 : (int64_t)seen.waves.stopped_us);
 	if (r == 0)
 		session_note_stop(s, seen.waves.stopped_us);
 	o.look_up_ms = left_ms < HANDLERS_LOOK_UP_MS ? left_ms : HANDLERS_LOOK_UP_MS;
+	o.ret_group_of = params->why ? &group_of : NULL;
 	if (r == 0)
 		r = snapshot_tell(s->target, arena, &o, &seen, ret, err);
+	if (r == 0 && params->why && o.waves)
+		r = handlers_tell_waits(s, arena, &seen, group_of, o.look_up_ms, ret, err);
 	if (r < 0)
 		return r;
 	if (o.no_stop)

@@ -8,6 +8,7 @@
  */
 
 #include "agentd/worker/session/session.h"
+#include "agentd/worker/snapshot/snapshot.h"
 #include "agentd/worker/value/request.h"
 
 /** Stop budget of calls that look at waves, unless they name one. */
@@ -50,6 +51,15 @@ int handlers_core_end(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 
 int handlers_why_get(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 		     const struct rpc_why_get_params *params, struct rpc_why_get_result *ret, struct agent_err *err);
+/**
+ * Put what waves and queues wait for into a snapshot that was told.
+ * @param seen        With registers; it is the next sample of the session.
+ * @param group_of    The group of each wave; NULL when there are no waves.
+ * @param look_up_ms  Time to look up code.
+ * @return 0, or negative with @p err.
+ */
+int handlers_tell_waits(struct session *s, struct rpc_arena *a, const struct snapshot *seen, const uint32_t *group_of,
+			uint32_t look_up_ms, struct rpc_gpu_snapshot_result *doc, struct agent_err *err);
 
 /* handlers_wave.c */
 

@@ -1,10 +1,56 @@
 /* SPDX-License-Identifier: MIT */
 /* why.get: what waits, for whom, and who does not come. */
 #include <errno.h>
+#include <string.h>
 
 #include "agentd/worker/process/late_memory.h"
 #include "agentd/worker/session/handlers.h"
 #include "agentd/worker/wait/wait.h"
+
+/* A core's memory answers; of a process, only a thread that may be late reads at addresses that the process names. */
+static struct late_memory *memory_of(struct session *s)
+{
+	if (!s->late_memory && !s->target->memory.read)
+		s->late_memory = late_memory_create(&s->target->memory);
+	return s->late_memory;
+}
+
+/* ------------------------------------------------------------------ in a snapshot ------------ */
+
+static bool is_listed(const struct rpc_gpu_snapshot_result *doc, const char *text)
+{
+	for (size_t i = 0; i < doc->n_missing; i++)
+		if (!strcmp(doc->missing[i], text))
+			return true;
+	return false;
+}
+
+int handlers_tell_waits(struct session *s, struct rpc_arena *a, const struct snapshot *seen, const uint32_t *group_of,
+			uint32_t look_up_ms, struct rpc_gpu_snapshot_result *doc, struct agent_err *err)
+{
+	struct wait_options o = { .look_up_ms = look_up_ms, .memory = memory_of(s) };
+	int r;
+
+	if (s->target->ops->vendor != RPC_VENDOR_AMD) {
+		r = snapshot_miss(a, doc, "why: what waves of this vendor's devices wait for is not known");
+		return r < 0 ? agent_err_no_memory(err, NULL) : 0;
+	}
+	o.of_wave = rpc_arena_array(a, seen->waves.n_waves, sizeof(*o.of_wave));
+	if (!o.of_wave)
+		return agent_err_no_memory(err, NULL);
+	r = wait_tell(s->target, a, &o, seen, &s->looks, &doc->why, err);
+	if (r < 0)
+		return r;
+	doc->has_why = true;
+	if (group_of)
+		wait_tell_groups(o.of_wave, group_of, seen->waves.n_waves, doc->groups, doc->n_groups);
+	for (size_t i = 0; r == 0 && i < doc->why.n_missing; i++)
+		if (!is_listed(doc, doc->why.missing[i]))
+			r = snapshot_miss(a, doc, rpc_arena_printf(a, "why: %s", doc->why.missing[i]));
+	return r < 0 ? agent_err_no_memory(err, NULL) : 0;
+}
+
+/* ------------------------------------------------------------------ by itself ---------------- */
 
 int handlers_why_get(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 		     const struct rpc_why_get_params *params, struct rpc_why_get_result *ret, struct agent_err *err)
@@ -30,10 +76,7 @@ int handlers_why_get(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	if (r < 0)
 		return r;
 	session_note_stop(s, seen.waves.stopped_us);
-	/* A core's memory answers. */
-	if (!s->late_memory && !s->target->memory.read)
-		s->late_memory = late_memory_create(&s->target->memory);
-	o.memory = s->late_memory;
+	o.memory = memory_of(s);
 	o.look_up_ms = left_ms < HANDLERS_LOOK_UP_MS ? left_ms : HANDLERS_LOOK_UP_MS;
 	return wait_tell(s->target, arena, &o, &seen, &s->looks, ret, err);
 }

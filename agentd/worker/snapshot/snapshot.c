@@ -177,6 +177,12 @@ static int fill_waves(struct code_set *code, const struct snapshot *s, const str
 	if (!kept)
 		return -ENOMEM;
 	memcpy(kept, groups, ret->n_groups * sizeof(*kept));
+	if (o->ret_group_of) {
+		*o->ret_group_of = rpc_arena_array(a, w->n_waves, sizeof(**o->ret_group_of));
+		if (!*o->ret_group_of)
+			return -ENOMEM;
+		memcpy(*o->ret_group_of, group_of, w->n_waves * sizeof(**o->ret_group_of));
+	}
 	ret->wave_count = (uint32_t)w->n_waves;
 	for (size_t i = 0; i < w->n_waves; i++)
 		ret->diverged_waves += w->waves[i].parts != NULL;
@@ -336,6 +342,20 @@ static int fill_places(struct target *t, struct rpc_arena *a, const struct snaps
 	locations_deinit(&places);
 	code_set_deinit(&code);
 	return r;
+}
+
+int snapshot_miss(struct rpc_arena *a, struct rpc_gpu_snapshot_result *doc, const char *text)
+{
+	const char **list = rpc_arena_array(a, doc->n_missing + 1, sizeof(*list));
+
+	if (!list || !text)
+		return -ENOMEM;
+	if (doc->n_missing)
+		memcpy(list, doc->missing, doc->n_missing * sizeof(*list));
+	list[doc->n_missing++] = text;
+	doc->missing = list;
+	doc->complete = false;
+	return 0;
 }
 
 struct rpc_device *snapshot_devices(struct rpc_arena *a, const struct target_device *d, size_t n)

@@ -16,6 +16,7 @@ struct snapshot_options {
 	const struct rpc_wave_select *select; /**< The waves to list; NULL: all. */
 	bool registers; /**< Show the registers of the groups' representatives. */
 	bool all_arguments; /**< Show those of all kernels, and hidden ones. */
+	uint32_t **ret_group_of; /**< Gets the position of each wave's group, in the arena; NULL: nobody asks. */
 	bool no_stop;	 /**< Waves are wanted, but nothing may be stopped: only say so. */
 	uint32_t look_up_ms; /**< Time to look up kernels and source lines. */
 	const uint32_t *holder_uid; /**< The user who holds the writer lease; NULL: nobody does. */
@@ -49,6 +50,9 @@ int snapshot_look(struct target *t, struct rpc_arena *a, const struct snapshot_o
 int snapshot_tell(struct target *t, struct rpc_arena *a, const struct snapshot_options *o,
 		  const struct snapshot *s, struct rpc_gpu_snapshot_result *ret,
 		  struct agent_err *err);
+
+/** Note that something is missing of a document.  @return 0, -ENOMEM. */
+int snapshot_miss(struct rpc_arena *a, struct rpc_gpu_snapshot_result *doc, const char *text);
 
 /** List @p n devices as documents do.  @return a list in the arena; NULL when that is exhausted. */
 struct rpc_device *snapshot_devices(struct rpc_arena *a, const struct target_device *d, size_t n);

@@ -369,6 +369,13 @@ static void fill(struct look *l, size_t wait, const struct block *b)
 	add_evidence(l, to, b);
 }
 
+static void note_waiters(struct look *l, const struct block *b, size_t wait)
+{
+	for (uint32_t i = 0; i < b->n; i++)
+		if (b->does[i] == DOES_WAIT)
+			look_note(l, &b->waves[i], wait);
+}
+
 static void add_wait(struct look *l, const struct block *b, const struct waits_missing *m, uint64_t shape)
 {
 	const char *who = b->waiter->has_wave_in_group ?
@@ -383,6 +390,7 @@ static void add_wait(struct look *l, const struct block *b, const struct waits_m
 
 	if (!w)
 		return;
+	note_waiters(l, b, wait);
 	w->first = b->waves;
 	w->shape = shape;
 	w->rpc.waves = b->counts.waiting;
@@ -408,6 +416,7 @@ static void add_block(struct look *l, const struct block *b)
 
 		if (w->shape != shape || !w->first)
 			continue;
+		note_waiters(l, b, i);
 		w->rpc.waves += b->counts.waiting;
 		w->rpc.alike++;
 		/* One of them that has moved shows that all of them may. */

@@ -109,6 +109,12 @@ void look_missing(struct look *l, const char *text)
 		l->missing[l->n_missing++] = text;
 }
 
+void look_note(struct look *l, const struct wave *w, size_t wait)
+{
+	if (l->of_wave)
+		l->of_wave[w - l->seen->waves.waves] = (uint32_t)wait;
+}
+
 bool look_is_same(struct look *l, uint64_t name, uint64_t state)
 {
 	if (past_add(l->now, name, state) < 0)
@@ -327,12 +333,16 @@ static int fill_waits(struct look *l, struct rpc_why_get_result *ret)
 		const struct look_wait *w = (const struct look_wait *)(const void *)order[i];
 
 		ret->waits[i] = w->rpc;
+		ret->waits[i].text = look_wait_text(l, &w->rpc);
 		place[w - l->waits] = (uint32_t)i;
 	}
 	ret->n_waits = l->n_waits;
 	for (size_t i = 0; i < l->n_nodes; i++)
 		if (l->nodes[i].rpc.has_wait)
 			l->nodes[i].rpc.wait = place[l->nodes[i].rpc.wait];
+	for (size_t i = 0; l->of_wave && i < l->seen->waves.n_waves; i++)
+		if (l->of_wave[i] != WAIT_NONE)
+			l->of_wave[i] = place[l->of_wave[i]];
 	return 0;
 }
 
@@ -445,12 +455,14 @@ static void find_missing(struct look *l)
 int wait_tell(struct target *t, struct rpc_arena *a, const struct wait_options *o, const struct snapshot *seen,
 	      struct history **history, struct rpc_why_get_result *ret, struct agent_err *err)
 {
-	struct look l = { .target = t, .arena = a, .seen = seen, .memory = o->memory };
+	struct look l = { .target = t, .arena = a, .seen = seen, .memory = o->memory, .of_wave = o->of_wave };
 	int r = begin(&l, o, history, ret, err);
 
 	if (r < 0)
 		return r;
 	l.code.target = t;
+	for (size_t i = 0; o->of_wave && i < seen->waves.n_waves; i++)
+		o->of_wave[i] = WAIT_NONE;
 	l.missing = rpc_arena_array(a, LOOK_MISSING_MAX, sizeof(*l.missing));
 	r = l.missing ? find_places(&l, o) : -ENOMEM;
 	if (r == 0) {

@@ -73,6 +73,7 @@ struct look {
 	const char **missing; /**< What could not be read; room for LOOK_MISSING_MAX. */
 	size_t n_missing;
 	bool no_registers; /**< Those of a wave that others wait for are not known. */
+	uint32_t *of_wave; /**< The wait of each wave that was seen, or WAIT_NONE; NULL: nobody asks. */
 	bool failed; /**< There was no memory. */
 };
 
@@ -108,6 +109,9 @@ const char *look_place(struct look *l, const struct rpc_wait_at *at);
 /** @return which generation a wave's device is of. */
 enum waits_family look_family(const struct look *l, const struct wave *w);
 
+/** Note that a wave that was seen is in a wait. */
+void look_note(struct look *l, const struct wave *w, size_t wait);
+
 /* memory.c */
 
 /** Read all of what is at an address that the target chose.  @return whether that is possible, in a short time. */
@@ -133,5 +137,10 @@ void look_at_polls(struct look *l);
 
 /** Find the queues that wait; the waits of waves are known. */
 void look_at_queues(struct look *l);
+
+/* text.c */
+
+/** @return a wait in one line; never NULL. */
+const char *look_wait_text(struct look *l, const struct rpc_wait *w);
 
 #endif /* WORKER_WAIT_LOOK_H */

@@ -216,6 +216,7 @@ static void add_poll(struct look *l, const struct wave *w, uint64_t loop, const 
 	added->rpc.confidence = first->is_known ? RPC_CONFIDENCE_INFERRED : RPC_CONFIDENCE_UNKNOWN;
 	added->rpc.waves = 1;
 	added->rpc.alike = 1;
+	look_note(l, w, wait);
 	l->nodes[added->node].wave = w;
 	l->nodes[added->node].node.end = WAITS_END_RUNS;
 	fill(l, &added->rpc, w, first);

@@ -9,12 +9,16 @@
 struct history;
 struct late_memory;
 
+/** The wave is in no wait that is known. */
+#define WAIT_NONE UINT32_MAX
+
 /** What is wanted, beside what was seen. */
 struct wait_options {
 	uint32_t look_up_ms; /**< Time to look up code and read memory. */
 	struct late_memory *memory; /**< The target's; NULL: of a core. */
 	bool has_since;
 	uint32_t since; /**< The look to compare with. */
+	uint32_t *of_wave; /**< Gets the position of each wave's wait in the reply, or WAIT_NONE; NULL: nobody asks. */
 };
 
 /** Looks of one session, for comparison; NULL: none as yet. */
@@ -30,5 +34,13 @@ void wait_history_free(struct history *h);
  */
 int wait_tell(struct target *t, struct rpc_arena *a, const struct wait_options *o, const struct snapshot *seen,
 	      struct history **history, struct rpc_why_get_result *ret, struct agent_err *err);
+
+/**
+ * Tell the groups of a snapshot which wait their waves are in.
+ * @param of_wave   As wait_tell() has filled it.
+ * @param group_of  The group of each wave.
+ */
+void wait_tell_groups(const uint32_t *of_wave, const uint32_t *group_of, size_t n_waves, struct rpc_group *groups,
+		      size_t n_groups);
 
 #endif /* WORKER_WAIT_H */

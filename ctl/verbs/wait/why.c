@@ -129,38 +129,9 @@ static void print_cause(struct ctl *c, const struct rpc_why_get_result *r, const
 
 /* ------------------------------------------------------------------ the rest ----------------- */
 
-static void put_wait_line(struct ctl *c, const struct rpc_wait *w, const struct out *line)
-{
-	if (line->data)
-		put_line(c, w->has_stuck ? w->stuck ? "STUCK" : "MOVES" : "WAITS", line->data,
-			 confidence_of(c, w->confidence));
-}
-
 static void print_wait(struct ctl *c, const struct rpc_wait *w)
 {
-	auto_out struct out line = { 0 };
-
-	text_put(&line, "", w->who, "");
-	if (is_told_as_one(w)) {
-		put_wait_line(c, w, &line);
-		return;
-	}
-	if (w->kind != RPC_WAIT_KIND_QUEUE)
-		out_fmt(&line, " wait%s at a %s", w->waves == 1 ? "s" : "",
-			show_name(&c->arena, &rpc_wait_kind_enum, w->kind));
-	else
-		out_str(&line, " waits");
-	if (w->has_at)
-		text_put(&line, ", at ", place_of(c, &w->at), "");
-	if (w->has_has && w->has_expects)
-		out_fmt(&line, ": %u of %u have come", w->has, w->expects);
-	for (size_t i = 0; i < w->n_missing && i < 3; i++)
-		text_put(&line, i ? "; " : w->candidates ? "; one of " : "; missing: ", w->missing[i].what, "");
-	if (w->n_missing > 3)
-		out_fmt(&line, "; and %zu more", w->n_missing - 3);
-	if (w->alike > 1)
-		out_fmt(&line, "; so do %u more workgroups", w->alike - 1);
-	put_wait_line(c, w, &line);
+	put_line(c, w->has_stuck ? w->stuck ? "STUCK" : "MOVES" : "WAITS", w->text, confidence_of(c, w->confidence));
 }
 
 static const char *no_culprit(struct ctl *c, const struct rpc_why_get_result *r)

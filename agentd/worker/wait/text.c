@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* A wait in one line, as every client shows it, and which wait the waves of a group are in. */
+#include <string.h>
+
+#include "agentd/worker/wait/look.h"
+#include "agentd/worker/wait/wait.h"
+#include "base/out.h"
+
+/* How many of those who are missing a line names. */
+#define PARTIES_SHOWN 3u
+
+/* Of who polls memory, the name says everything. */
+static bool is_told_by_name(const struct rpc_wait *w)
+{
+	return w->kind == RPC_WAIT_KIND_SPIN || w->kind == RPC_WAIT_KIND_LOCK;
+}
+
+static void put_what(struct out *o, const struct rpc_wait *w)
+{
+	const char *verb = w->waves == 1 || w->kind == RPC_WAIT_KIND_QUEUE ? "waits" : "wait";
+
+	out_fmt(o, "%s %s", w->who, verb);
+	if (w->kind != RPC_WAIT_KIND_QUEUE)
+		out_fmt(o, " at a %s", rpc_wait_kind_name(w->kind));
+	if (w->has_at && w->at.place)
+		out_fmt(o, ", at %s", w->at.place);
+	else if (w->has_at)
+		out_fmt(o, ", at 0x%llx", (unsigned long long)w->at.pc);
+}
+
+static void put_parties(struct out *o, const struct rpc_wait *w)
+{
+	if (w->has_has && w->has_expects)
+		out_fmt(o, ": %u of %u have come", w->has, w->expects);
+	for (size_t i = 0; i < w->n_missing && i < PARTIES_SHOWN; i++)
+		out_fmt(o, "%s%s", i ? "; " : w->candidates ? "; one of " : "; missing: ", w->missing[i].what);
+	if (w->n_missing > PARTIES_SHOWN)
+		out_fmt(o, "; and %zu more", w->n_missing - PARTIES_SHOWN);
+	if (w->alike > 1)
+		out_fmt(o, "; so do %u more workgroups", w->alike - 1);
+}
+
+const char *look_wait_text(struct look *l, const struct rpc_wait *w)
+{
+	auto_out struct out o = { 0 };
+	const char *copy;
+
+	if (is_told_by_name(w))
+		return w->who;
+	put_what(&o, w);
+	put_parties(&o, w);
+	copy = out_error(&o) ? NULL : rpc_arena_strdup(l->arena, o.data);
+	return copy ? copy : w->who;
+}
+
+void wait_tell_groups(const uint32_t *of_wave, const uint32_t *group_of, size_t n_waves, struct rpc_group *groups,
+		      size_t n_groups)
+{
+	for (size_t i = 0; i < n_waves; i++) {
+		struct rpc_group *g = group_of[i] < n_groups ? &groups[group_of[i]] : NULL;
+
+		if (!g || of_wave[i] == WAIT_NONE)
+			continue;
+		/* Waits with the most waves come first. */
+		if (!g->has_wait || of_wave[i] < g->wait)
+			g->wait = of_wave[i];
+		g->has_wait = g->has_waiting = true;
+		g->waiting++;
+	}
+}
