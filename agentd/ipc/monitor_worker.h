@@ -169,6 +169,7 @@ struct ipc_rule {
 	uint32_t n_devices, has_hook;
 	uint32_t hold_ms; /**< How long an exception may be withheld for a core or for threads. */
 	uint32_t frames;  /**< enum ipc_frames; NATIVE: those of Python, too. */
+	uint32_t why;	  /**< 1: records say what waves wait for. */
 	uint32_t again;	  /**< An earlier try failed, and the log says so already. */
 	uint32_t devices[IPC_RULE_DEVICES_MAX];
 	char name[IPC_RULE_NAME_SIZE]; /**< "": no rule watches any more. */

@@ -287,6 +287,12 @@ static const char *set_host(struct rule *r, const char *value)
 	return "not python, native or off";
 }
 
+static const char *set_why(struct rule *r, const char *value)
+{
+	r->why = !strcmp(value, "yes");
+	return r->why || !strcmp(value, "no") ? NULL : "not yes or no";
+}
+
 static bool parse_period(const char *text, uint32_t *ret_ms)
 {
 	uint64_t ms, s;
@@ -369,6 +375,7 @@ static const struct key {
 	{ "deduplicate", set_deduplicate, false },
 	{ "hold", set_hold, false },
 	{ "host", set_host, false },
+	{ "why", set_why, false },
 };
 
 static struct rule *add(struct rules *r, const char *name)
@@ -539,6 +546,7 @@ void rules_tell(const struct rule *rule, struct ipc_rule *ret)
 	ret->key_ms = rule->key_ms;
 	ret->hold_ms = rule->hold_ms;
 	ret->frames = rule->frames;
+	ret->why = rule->why;
 	ret->n_devices = rule->n_devices;
 	memcpy(ret->devices, rule->devices, sizeof(ret->devices));
 	ret->has_hook = rule->hook.path[0] != '\0';

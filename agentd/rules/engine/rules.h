@@ -48,6 +48,7 @@ struct rule {
 	uint32_t key_parts, key_ms;    /**< IPC_KEY_*; 0: every exception is a new one. */
 	uint32_t hold_ms; /**< How long the application may wait for its fault while a core or its threads are read. */
 	enum ipc_frames frames;
+	bool why; /**< Records say what waves wait for. */
 	struct hook_rule hook; /**< Run with what was found. */
 };
 

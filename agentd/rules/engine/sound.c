@@ -19,7 +19,7 @@ static const struct {
 /* Anything else is no bool, and may be both true and false to the compiler. */
 static const size_t bools[] = {
 	offsetof(struct rule, chooses), offsetof(struct rule, hook.has_target_uid),
-	offsetof(struct rule, hook.takes_root),
+	offsetof(struct rule, hook.takes_root), offsetof(struct rule, why),
 };
 
 static bool has_sound_bytes(const char *bytes)

@@ -266,15 +266,7 @@ static void describe(struct making *k, const char *reason)
 
 static void say_missing(struct making *k, const char *text)
 {
-	const char **missing = rpc_arena_array(k->a, k->doc.n_missing + 1, sizeof(*missing));
-
-	if (!missing || !text)
-		return;
-	if (k->doc.n_missing)
-		memcpy(missing, k->doc.missing, k->doc.n_missing * sizeof(*missing));
-	missing[k->doc.n_missing++] = text;
-	k->doc.missing = missing;
-	k->doc.complete = false;
+	(void)snapshot_miss(k->a, &k->doc, text);
 }
 
 /* @return a descriptor of the document for the hook to read; -1 without a hook. */
@@ -471,9 +463,14 @@ static void threads_done(struct rule_engine *w, const char *text, size_t size, c
 
 static int tell_document(struct making *k, bool waves, struct agent_err *err)
 {
-	const struct snapshot_options o = { .waves = waves, .look_up_ms = LOOK_UP_MS };
+	const struct rule_host *h = &k->w->host;
+	uint32_t *group_of = NULL;
+	const struct snapshot_options o = { .waves = waves, .look_up_ms = LOOK_UP_MS, .ret_group_of = &group_of };
+	int r = snapshot_tell(h->target, k->a, &o, &k->seen->seen, &k->doc, err);
 
-	return snapshot_tell(k->w->host.target, k->a, &o, &k->seen->seen, &k->doc, err);
+	if (r == 0 && waves && k->w->rule.why)
+		r = h->ops->tell_waits(h->session, k->a, &k->seen->seen, group_of, LOOK_UP_MS, &k->doc, err);
+	return r;
 }
 
 /* snapshot_tell() fails for memory alone; waves that do not fit must not cost their exception's record. */
@@ -604,6 +601,7 @@ struct rule_verdict rule_engine_judge(struct rule_engine *w, const struct target
 	v.records = !is_settled(w, e, may_look);
 	v.core = v.records && w->rule.keep > IPC_KEEP_JSON && rule_core_is_free(&w->core);
 	v.full = w->rule.keep == IPC_KEEP_FULL;
+	v.why = w->rule.why;
 	if (!v.records)
 		tell_counts(w);
 	return v;

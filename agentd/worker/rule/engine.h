@@ -58,6 +58,7 @@ struct rule_verdict {
 	bool records;	 /**< There will be a record, unless the waves say that there was one. */
 	bool unseen;	 /**< No look is allowed now: repeats are judged already. */
 	bool core, full; /**< The record is to have a core. */
+	bool why;	 /**< It is to say what waves wait for. */
 };
 
 /**

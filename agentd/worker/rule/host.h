@@ -8,6 +8,7 @@
  */
 
 #include "agentd/worker/process/deadline.h"
+#include "agentd/worker/snapshot/snapshot.h"
 #include "agentd/worker/target/target.h"
 
 struct event_base;
@@ -29,6 +30,9 @@ struct rule_host_ops {
 	void (*send_counts)(void *session, const struct ipc_counts *counts);
 	/** From now on the rule wants these exceptions.  @return 0 or negative with @p err. */
 	int (*subscribe)(void *session, uint64_t exceptions, struct agent_err *err);
+	/** Put what was waited for into a document of what was seen.  @return 0 or negative with @p err. */
+	int (*tell_waits)(void *session, struct rpc_arena *a, const struct snapshot *seen, const uint32_t *group_of,
+			  uint32_t look_up_ms, struct rpc_gpu_snapshot_result *doc, struct agent_err *err);
 	/** The target's debug session may be over: find out, soon. */
 	void (*target_ended)(void *session);
 };

@@ -39,7 +39,8 @@ static void capture(struct session *s, const struct target_event *e, const struc
 {
 	auto_out struct out head;
 	const struct target_core_wanted core = { .full = w->rule.full, .ours = true, .head = &head };
-	struct exception_capture_wanted what = { .all_queues = w->rule.records };
+	struct exception_capture_wanted what = { .all_queues = w->rule.records,
+						 .registers = w->rule.records && w->rule.why };
 	uint32_t ms = longest_stop_ms(w);
 	int r;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agentd/worker/rule/host.h"
 
+#include "agentd/worker/session/handlers.h"
 #include "agentd/worker/session/session.h"
 #include "base/out.h"
 
@@ -54,6 +55,12 @@ static int subscribe(void *session, uint64_t exceptions, struct agent_err *err)
 	return session_subscribe(s, err);
 }
 
+static int tell_waits(void *session, struct rpc_arena *a, const struct snapshot *seen, const uint32_t *group_of,
+		      uint32_t look_up_ms, struct rpc_gpu_snapshot_result *doc, struct agent_err *err)
+{
+	return handlers_tell_waits(session, a, seen, group_of, look_up_ms, doc, err);
+}
+
 static void target_ended(void *session)
 {
 	struct session *s = session;
@@ -71,6 +78,7 @@ struct rule_host session_rule_host(struct session *s)
 		.core_end = core_end,
 		.send_counts = send_counts,
 		.subscribe = subscribe,
+		.tell_waits = tell_waits,
 		.target_ended = target_ended,
 	};
 

@@ -21,6 +21,7 @@ struct exception_throttle {
 /** What all who share it want together. */
 struct exception_capture_wanted {
 	uint32_t max_stop_ms;
+	bool registers;	 /**< Those of the places where waves are, too. */
 	bool all_queues; /**< Not only those that the exception concerns. */
 	const struct target_core_wanted *core; /**< NULL: none. */
 };

@@ -32,7 +32,7 @@ static void all_keys_are_stored(void)
 	TEST_EQ(parse(&rules, "[rule nightly]\nuser = root, 1000\nexe = /opt/*/python*\nunit = train-*.service\n"
 			      "cgroup = */kubepods*\ncontainer = lxc.payload.*\ndevice = amd, 4098\n"
 			      "exceptions = wave_trap wave_abort\nkeep = full\nrate_limit = 3/2h\n"
-			      "deduplicate = code/1d\nhold = 2m\nhost = native\nhook = /usr/bin/true\n", error), 0);
+			      "deduplicate = code/1d\nhold = 2m\nhost = native\nwhy = yes\nhook = /usr/bin/true\n", error), 0);
 	TEST_STR(error, "");
 	r = rules_find(&rules, "nightly");
 	CU_ASSERT_PTR_NOT_NULL_FATAL(r);
@@ -54,6 +54,7 @@ static void all_keys_are_stored(void)
 	TEST_EQ(r->key_ms, 86400 * 1000);
 	TEST_EQ(r->hold_ms, 120000);
 	TEST_EQ(r->frames, IPC_FRAMES_NATIVE);
+	TEST_EQ(r->why, true);
 	TEST_STR(r->hook.path, "/usr/bin/true");
 }
 
@@ -72,6 +73,7 @@ static void defaults_are_bounded(void)
 	TEST_EQ(rules.list[0].key_parts, 7);
 	TEST_EQ(rules.list[0].hold_ms, 10000);
 	TEST_EQ(rules.list[0].frames, IPC_FRAMES_OFF);
+	TEST_EQ(rules.list[0].why, false);
 	TEST_EQ(rules.list[1].keep, IPC_KEEP_JSON);
 	TEST_EQ(rules.list[1].rate_events, 0);
 	TEST_EQ(rules.list[1].key_parts, 0);
