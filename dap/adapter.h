@@ -128,6 +128,7 @@ enum dap_scope {
 	DAP_SCOPE_LDS,
 	DAP_SCOPE_LDS_CHUNK, /**< The index is the number of the chunk. */
 	DAP_SCOPE_STATISTICS,
+	DAP_SCOPE_WHY,
 	DAP_SCOPE_COUNT,
 	DAP_SCOPE_VALUE, /**< The index is the position among the nodes. */
 };

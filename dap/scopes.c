@@ -121,6 +121,7 @@ static const struct scope scopes[] = {
 	{ "Lanes", NULL, DAP_SCOPE_LANES, true },
 	{ "LDS", NULL, DAP_SCOPE_LDS, true },
 	{ "Group statistics", NULL, DAP_SCOPE_STATISTICS, false },
+	{ "Why", NULL, DAP_SCOPE_WHY, true },
 };
 
 static bool has_variables(const struct rpc_wave_variables_result *r, enum rpc_variable_scope kind)
@@ -145,6 +146,9 @@ static bool is_there(const struct dap_ref *frame, const struct rpc_wave_variable
 		return has_variables(r, RPC_VARIABLE_SCOPE_STATIC);
 	case DAP_SCOPE_BUILT_INS:
 		return has_variables(r, RPC_VARIABLE_SCOPE_BUILT_IN);
+	/* What waits is known of AMD devices alone. */
+	case DAP_SCOPE_WHY:
+		return frame->snap->doc.process.vendor == RPC_VENDOR_AMD;
 	default:
 		return true;
 	}

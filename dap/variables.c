@@ -349,7 +349,7 @@ int dap_variables(struct dap *d, const struct dap_request *q, struct dap_answer 
 		[DAP_SCOPE_ACC_LANES] = vector_lanes, [DAP_SCOPE_LANES] = lanes,
 		[DAP_SCOPE_PREDICATES] = predicates,
 		[DAP_SCOPE_LDS] = lds,		     [DAP_SCOPE_LDS_CHUNK] = lds_chunk,
-		[DAP_SCOPE_STATISTICS] = statistics,
+		[DAP_SCOPE_STATISTICS] = statistics, [DAP_SCOPE_WHY] = dap_open_why,
 	};
 	struct dap_page p = { .d = d, .o = &ret->body };
 	struct dap_ref ref;

@@ -100,6 +100,11 @@ int dap_open_all_lanes(struct dap_page *p, const struct dap_ref *ref, struct age
 /** Append what is in a value. */
 int dap_open_value(struct dap_page *p, const struct dap_ref *ref, struct agent_err *err);
 
+/* ------------------------------------------------------------------ why.c -------------------- */
+
+/** What the waves of a thread wait for. */
+int dap_open_why(struct dap_page *p, const struct dap_ref *ref, struct agent_err *err);
+
 /* ------------------------------------------------------------------ scopes.c ----------------- */
 
 /** The arguments that the kernel of a thread's wave was launched with, as rows. */

@@ -40,7 +40,7 @@ def test_a_session():
         assert "path" not in frame["source"] and frame["source"]["origin"].startswith("/src/spin.cl:"), frame
         names = [x["name"] for x in a.call("scopes", frameId=frame["id"])["scopes"]]
         assert names == ["Wave", "Arguments", "Built-ins", "Scalar registers", "Vector registers", "Lanes", "LDS",
-                         "Group statistics"], names
+                         "Group statistics", "Why"], names
         pc = frame["instructionPointerReference"]
         assert int(a.values("Wave")["pc"], 16) == int(pc, 16)
         assert a.values("Group statistics")["waves"] == "4"

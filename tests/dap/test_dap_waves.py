@@ -243,3 +243,19 @@ def test_an_editor_is_taken_to_a_group():
         assert (shown["wave"], shown["lane"]) == ("1:0:2", "7"), shown
         assert a.call("gpuAgent/lanes", threadId=2, wave=third)["lane"] == 7
         assert a.finish() == 0
+
+
+def test_why_says_what_waves_wait_for():
+    """Asked for when it is opened: three of four waves wait at a barrier for the one that has stopped."""
+    with scene("waves 0 barrier 8 spin+16 group=4 last=memory") as s, Adapter(s.socket) as a:
+        a.start(processId=s.app.pid)
+        a.pause()
+        threads = a.call("threads")["threads"]
+        waiting = next(t["id"] for t in threads if "6 x" in t["name"])
+        why = a.values("Why", waiting)
+        assert "has stopped (memory_violation)" in why["cause"] and why["cause"].endswith(("[inferred]", "[proven]")), why
+        assert why["waits"].startswith("waves 0-2 of workgroup") and "missing: wave 3 " in why["waits"], why
+        stopped = a.values("Why", next(t["id"] for t in threads if t["id"] != waiting))
+        assert stopped["waits"] == "not known of these waves" and stopped["elsewhere"] == why["waits"], stopped
+        scope, = [x for x in a.call("scopes", frameId=a.frame(waiting)["id"])["scopes"] if x["name"] == "Why"]
+        assert scope["expensive"]
