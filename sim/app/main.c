@@ -44,7 +44,7 @@ static int run(struct process *p, const struct process_options *o)
 		r = threads_start_events(&app);
 	if (r)
 		return process_fail(p, "threads", r);
-	return process_run_script(p, p->script.text) ? 1 : 0;
+	return process_run_script(p, p->script.text, p->script.size) ? 1 : 0;
 }
 
 static void help(const struct argv_option *table)

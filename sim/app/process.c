@@ -37,16 +37,57 @@ int process_fail(const struct process *p, const char *what, int r)
 /* Find the script: a scene, a file, the option, or the default. */
 static int script_load(struct process *p, const struct process_options *o)
 {
-	size_t size;
-
 	if (!!o->file + !!o->script + !!o->scene > 1)
 		return -EINVAL;
 	if (o->scene)
 		return scene_read(p->vendor, o->scene_dir, o->scene, &p->script);
 	if (o->file)
-		return fd_read_file(o->file, SCRIPT_MAX, &p->script.text, &size);
+		p->script.path = strdup(o->file);
+	if (o->file)
+		return p->script.path ? fd_read_file(o->file, SCRIPT_MAX, &p->script.text, &p->script.size) : -ENOMEM;
 	p->script.text = strdup(o->script ? o->script : p->default_script);
+	p->script.size = p->script.text ? strlen(p->script.text) : 0;
 	return p->script.text ? 0 : -ENOMEM;
+}
+
+/* Say which command failed, and why: "simapp: FILE:LINE: 'COMMAND': REASON". */
+static void say(const struct process *p, bool is_listening, const struct words_error *e, int r)
+{
+	const char *path = is_listening ? NULL : p->script.path;
+
+	fprintf(stderr, "%s: ", p->program);
+	if (path)
+		fprintf(stderr, "%s:%u: ", path, e->line);
+	fprintf(stderr, "'%s': %s\n", e->command, e->why ? e->why : strerror(-r));
+}
+
+/* Take the values of parameters, and see that the script has them.  @return 0, or an exit status. */
+static int take_names(struct process *p, const char *set)
+{
+	struct words_error err;
+	int r = 0;
+
+	for (const char *at = set, *end; at; at = *end ? end + 1 : NULL) {
+		end = strchrnul(at, ',');
+		r = words_set(&p->names, at, (size_t)(end - at));
+		if (r == 0)
+			continue;
+		fprintf(stderr, "%s: --set %.*s: %s\n", p->program, (int)(end - at), at,
+			r == -E2BIG ? "too long, or too many of them" : "must be NAME=VALUE");
+		return 2;
+	}
+	r = words_run_script(p->script.text, p->script.size, &p->names, NULL, NULL, &err);
+	if (r < 0) {
+		say(p, false, &err, r);
+		return 1;
+	}
+	for (size_t i = 0; i < p->names.n; i++) {
+		if (!p->names.list[i].is_let) {
+			fprintf(stderr, "%s: --set %s: the script has no such parameter\n", p->program, p->names.list[i].name);
+			return 2;
+		}
+	}
+	return 0;
 }
 
 /* Say why there is no script; a name that no scene has is answered with those there are. */
@@ -88,6 +129,9 @@ int process_begin(struct process *p, const struct process_options *o, unsigned i
 
 	if (r)
 		return no_script(p, o, r);
+	r = take_names(p, o->set);
+	if (r)
+		return r;
 	if (str_to_u64(o->threads ? o->threads : "1", 0, SIMAPP_THREADS_MAX, &threads) ||
 	    str_to_u64(beat_us, 0, 1000000, &p->beat_us))
 		return process_fail(p, "--threads or --beat-us", -EINVAL);
@@ -236,6 +280,8 @@ static int cmd_sleep(struct process *p, const struct words *w)
 	return 0;
 }
 
+static int run_text(struct process *p, const char *text, size_t size, bool is_listening);
+
 /* Run commands from standard input, each answered, until its end. */
 static int cmd_listen(struct process *p, const struct words *w)
 {
@@ -251,7 +297,7 @@ static int cmd_listen(struct process *p, const struct words *w)
 			clearerr(stdin);
 			continue;
 		}
-		r = process_run_script(p, line);
+		r = run_text(p, line, strlen(line), true);
 		if (r)
 			printf("error %s\n", strerrorname_np(-r));
 		else
@@ -366,7 +412,17 @@ static int run_command(void *ctx, const struct words *w)
 	return r == -ENOSYS ? -EINVAL : r;
 }
 
-int process_run_script(struct process *p, const char *text)
+static int run_text(struct process *p, const char *text, size_t size, bool is_listening)
 {
-	return words_run_script(text, p->program, run_command, p);
+	struct words_error err;
+	int r = words_run_script(text, size, &p->names, run_command, p, &err);
+
+	if (r < 0)
+		say(p, is_listening, &err, r);
+	return r;
+}
+
+int process_run_script(struct process *p, const char *text, size_t size)
+{
+	return run_text(p, text, size, false);
 }

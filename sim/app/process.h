@@ -22,6 +22,7 @@ struct process {
 	const char *program;	     /**< Its name in messages. */
 	const char *vendor;	     /**< Whose scenes it runs: "amd" or "cuda". */
 	const char *default_script;
+	struct words_names names;    /**< Parameters of the script. */
 	struct scene script;	     /**< Without a directory, files that it names lie where the program runs. */
 	struct simapp_status *status;
 	uint64_t beat_us;	     /**< Pause between two beats. */
@@ -37,7 +38,7 @@ struct process {
 
 /** Options as they were given. */
 struct process_options {
-	const char *script, *scene, *scene_dir, *status, *threads, *beat_us;
+	const char *script, *scene, *scene_dir, *set, *status, *threads, *beat_us;
 	const char *file; /**< With the script; NULL: none. */
 	bool list_scenes, help, version;
 };
@@ -45,7 +46,8 @@ struct process_options {
 /** Rows of an option table. */
 #define PROCESS_OPTIONS(o)                                                                                       \
 	{ "execute", 'e', ARGV_STRING, &(o).script, "SCRIPT", "commands to run" },                               \
-	{ "scene", 'S', ARGV_STRING, &(o).scene, "NAME", "run that scene" },                                     \
+	{ "scene", 'S', ARGV_STRING, &(o).scene, "NAME|FILE", "run that scene, or a file with a slash in its path" }, \
+	{ "set", 0, ARGV_STRING, &(o).set, "NAME=VALUE,...", "values of the scene's parameters" },               \
 	{ "scene-dir", 0, ARGV_STRING, &(o).scene_dir, "DIR", "where scenes lie, instead of the usual place" },  \
 	{ "list-scenes", 'l', ARGV_FLAG, &(o).list_scenes, NULL, "show all scenes" },                            \
 	{ "status-file", 's', ARGV_STRING, &(o).status, "PATH", "publish counters there" },                      \
@@ -77,7 +79,7 @@ void process_count_signals(struct process *p);
 /** Print the ready line, once. */
 void process_ready(struct process *p);
 /** Run commands up to the first that fails, and count the others.  @return 0 or its error. */
-int process_run_script(struct process *p, const char *text);
+int process_run_script(struct process *p, const char *text, size_t size);
 /** Print the commands that both programs have. */
 void process_help(void);
 

@@ -38,22 +38,37 @@ static char *find_directory(const char *vendor, const char *directory)
 	return realpath(path, NULL);
 }
 
+/* A file of the user's own; what it names lies beside it. */
+static int read_file(const char *path, struct scene *ret)
+{
+	char *real = realpath(path, NULL);
+
+	*ret = (struct scene){ .path = strdup(path), .directory = real ? strdup(dirname(real)) : NULL };
+	free(real);
+	if (!ret->directory || !ret->path)
+		return ret->path ? -ENOENT : -ENOMEM;
+	return fd_read_file(path, SCENE_MAX, &ret->text, &ret->size);
+}
+
 int scene_read(const char *vendor, const char *directory, const char *name, struct scene *ret)
 {
 	char path[PATH_MAX + NAME_MAX];
-	size_t size;
 
+	if (strchr(name, '/'))
+		return read_file(name, ret);
 	*ret = (struct scene){ .directory = find_directory(vendor, directory) };
-	if (!ret->directory || strchr(name, '/'))
+	if (!ret->directory)
 		return -ENOENT;
 	snprintf(path, sizeof(path), "%s/%s" SUFFIX, ret->directory, name);
-	return fd_read_file(path, SCENE_MAX, &ret->text, &size);
+	ret->path = strdup(path);
+	return ret->path ? fd_read_file(path, SCENE_MAX, &ret->text, &ret->size) : -ENOMEM;
 }
 
 void scene_deinit(struct scene *s)
 {
 	free(s->text);
 	free(s->directory);
+	free(s->path);
 	*s = (struct scene){ 0 };
 }
 

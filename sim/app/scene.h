@@ -17,7 +17,9 @@
 /** A scene that was read. */
 struct scene {
 	char *text;	 /**< Its script. */
+	size_t size;
 	char *directory; /**< Absolute path of the directory where it lies. */
+	char *path;	 /**< The file; NULL: it was given by itself. */
 };
 
 /**
@@ -25,6 +27,7 @@ struct scene {
  * @param vendor     The simulator's own: "amd" or "cuda".
  * @param directory  What lies in it is searched instead of the places above; NULL for those.
  * @param ret        Released with scene_deinit(), also after a failure.
+ * @param name       Of a scene; or, with a slash in it, the path of a file.
  * @return 0, -ENOENT (no scene of that name), or what reading the file met.
  */
 int scene_read(const char *vendor, const char *directory, const char *name, struct scene *ret);

@@ -330,7 +330,7 @@ static int run(const struct process_options *o)
 	r = process_start_beats(&program, threads);
 	if (r)
 		return process_fail(&program, "threads", r);
-	return process_run_script(&program, program.script.text) ? 1 : 0;
+	return process_run_script(&program, program.script.text, program.script.size) ? 1 : 0;
 }
 
 /* Who debugs this program has to load the same library, wherever it is installed. */

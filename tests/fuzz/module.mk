@@ -15,6 +15,9 @@ $(eval $(call fuzz_target,proc_status,agentd,-lcap))
 $(eval $(call fuzz_target,cgroup,agentd))
 $(eval $(call fuzz_target,ipc,agentd))
 $(eval $(call fuzz_target,bit_list,))
+# Scripts of the simulators.
+$(eval $(call fuzz_target,words,))
+fuzz_words_src += tests/lib/words.c
 
 $(eval $(call fuzz_target,disasm,disasm,$(disasm_ldlibs)))
 $(eval $(call fuzz_target,nvdisasm,disasm,$(disasm_ldlibs)))

@@ -76,7 +76,7 @@ struct line {
 	const struct kind *kind;
 	/* Of a barrier: what the last wave of each workgroup is, and where; which wave is not there. */
 	const struct kind *last;
-	uint64_t late, late_loop, gone, behind, bit, signals;
+	uint64_t late, early, late_loop, gone, behind, bit, signals;
 	uint64_t n, group, xcc, pc, loop, exec, packet;
 	uint64_t wave32, vgprs, acc, shared, sgprs, lds;
 	uint64_t scratch;
@@ -188,7 +188,7 @@ static int parse_pair(struct line *l, char *pair)
 		{ "junk", &l->junk, 1 },	    { "scratch", &l->scratch, 1 },
 		{ "late", &l->late, 1u << 20 },	    { "late-loop", &l->late_loop, 1u << 20 },
 		{ "gone", &l->gone, 31 },	    { "behind", &l->behind, 1 },
-		{ "bit", &l->bit, 1 },		    { "signals", &l->signals, 127 },
+		{ "early", &l->early, 1u << 20 },  { "bit", &l->bit, 1 },		    { "signals", &l->signals, 127 },
 	};
 	char *value = strchr(pair, '=');
 	uint64_t n;
@@ -222,9 +222,9 @@ static int parse_pair(struct line *l, char *pair)
 /* Refuse what no queue can have. */
 static int line_check(const struct wave_script_place *place, const struct line *l)
 {
-	if (!l->n || !l->group || l->loop % 4 || l->late % 4 || l->late_loop % 4)
+	if (!l->n || !l->group || l->loop % 4 || l->late % 4 || l->early % 4 || l->late_loop % 4)
 		return -EINVAL;
-	if (l->xcc != UNSET && l->xcc >= place->n_xcc)
+	if ((l->xcc != UNSET && l->xcc >= place->n_xcc) || l->early > l->pc)
 		return -EINVAL;
 	if (!l->grid[0] || !l->grid[1] || !l->grid[2])
 		return -EINVAL;
@@ -293,7 +293,7 @@ static void vary_barrier(const struct line *l, struct wave_actor *a)
 		return;
 	}
 	a->desc.flags &= ~FLAG(WAVE_IN_BARRIER);
-	a->pc += l->late;
+	a->pc = l->early ? a->pc - l->early : a->pc + l->late;
 	a->loop = a->desc.stopped ? 0 : (uint32_t)l->late_loop;
 	a->at = 0;
 }

@@ -35,13 +35,15 @@ SCENES = {
     ("cuda", "fault"): (["hung", "progressing"], {(FAULT, VIOLATION): 3, (BEHIND, None): 61}),
     ("cuda", "progress"): (["progressing"] * 2, {}),
 }
+# Those about waits are in test_why_scenes.py.
+WAITS = {"amd": ["behind-a-fault", "fault-at-barrier", "late-at-barrier", "no-signal", "own-stream", "two-streams"], "cuda": []}
 PROGRAM = {"amd": "gpu-agent-simapp", "cuda": "gpu-agent-cuda-simapp"}
 NAME = {"amd": "AMD Instinct MI210", "cuda": "NVIDIA H100 80GB HBM3"}
 VENDORS = pytest.mark.parametrize("vendor", PROGRAM)
 
 
 def names(vendor):
-    return sorted((name for v, name in SCENES if v == vendor), key=lambda name: f"{name}.scene")
+    return sorted([*(name for v, name in SCENES if v == vendor), *WAITS[vendor]], key=lambda name: f"{name}.scene")
 
 
 @contextlib.contextmanager
@@ -141,7 +143,30 @@ def test_scenes_of_ones_own():
         assert run.returncode == 0 and re.fullmatch(r" +mine +one of mine; nothing special\n", run.stdout), run
         # Only the last line is wrong.
         run = subprocess.run([*argv, "--scene", "mine"], capture_output=True, text=True, timeout=60, cwd="/")
-        assert run.returncode == 1 and run.stderr == "simapp: 'dispatches': Invalid argument\n", run
+        place = f"simapp: {mine}/mine.scene:3: "
+        assert run.returncode == 1 and run.stderr == place + "'dispatches': Invalid argument\n", run
+        # The same by its path, wherever that lies.
+        run = subprocess.run([*argv[:3], "--scene", mine / "mine.scene"], capture_output=True, text=True, timeout=60, cwd="/")
+        assert run.returncode == 1 and run.stderr == place + "'dispatches': Invalid argument\n", run
+
+
+@pytest.mark.parametrize(("text", "args", "why"), [
+    ("name $x", (), "1: 'name $x': it names a parameter that was not let"),
+    ("\n\nname a; name $", (), "3: 'name $': the name of a parameter must follow $"),
+    ("let x", (), "1: 'let x': must be NAME=VALUE"),
+    ("let x=1\nname a\0b", (), "2: 'name a': there is a zero byte in it"),
+    ("name " + "a " * 40, (), "1: '" + ("name " + "a " * 40)[:127] + "': it has more than 32 words"),
+    ("let x=" + "a" * 200, (), "1: '" + ("let x=" + "a" * 200)[:127] + "': a parameter is too long, or there are more than 32"),
+    ("let x=1\nname $x", ("--set", "x=b,y=2"), "--set y: the script has no such parameter"),
+    ("let x=1\nname $x", ("--set", "x"), "--set x: must be NAME=VALUE"),
+])
+def test_mistakes_of_a_script_are_told_before_it_runs(tmp_path, text, args, why):
+    path = tmp_path / "a.scene"
+    path.write_text(text)
+    run = subprocess.run([BIN / "gpu-agent-simapp", "--kfd", "/nonexistent", "--scene", path, *args], capture_output=True, text=True,
+                         timeout=60)
+    place = "" if why.startswith("--") else f"{path}:"
+    assert run.returncode == (1 if place else 2) and run.stderr == f"simapp: {place}{why}\n", run
 
 
 def test_a_scene_on_other_gpus():
