@@ -68,7 +68,7 @@ static void print_head(struct ctl *c, const struct rpc_host_stacks_result *r)
 	text_put(o, "", r->comm, "");
 	out_fmt(o, "  pid %u  uid %u  ", r->pid, r->uid);
 	print_count(o, r->threads, "thread", "threads");
-	out_fmt(o, ", %u running; none was stopped\n", r->running);
+	out_fmt(o, ", %u running%s\n", r->running, c->core ? "" : "; none was stopped");
 	if (r->has_rank)
 		print_rank(o, &r->rank);
 	for (size_t i = 0; i < r->n_python; i++)

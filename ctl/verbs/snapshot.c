@@ -57,7 +57,8 @@ static int status_of(const struct ctl *c, const struct rpc_gpu_snapshot_result *
  */
 static int add_host(struct ctl *c, struct rpc_gpu_snapshot_result *s)
 {
-	struct rpc_host_stacks_params p = { .pid = s->process.pid };
+	/* A core has one process, and need not say which. */
+	struct rpc_host_stacks_params p = { .pid = c->core ? 1 : s->process.pid };
 	struct rpc_host_stacks_result stacks;
 	int r = rpc_queue_places(&c->arena, s->queues, s->n_queues, &p);
 
@@ -107,11 +108,11 @@ static int take_threads(struct ctl *c, uint32_t pid, struct rpc_gpu_snapshot_res
 /* @return 0: there is a session, or the threads can be looked at without one. */
 static int attach(struct ctl *c, const char *pid_text, uint32_t *ret_pid)
 {
-	int r = args_pid(c, pid_text, ret_pid);
+	int r = c->core ? 0 : args_pid(c, pid_text, ret_pid);
 
 	if (r == 0)
 		r = ctl_attach(c, pid_text, false);
-	if (r == 0 || !host || c->err.code != RPC_ERROR_NOT_DEBUGGABLE)
+	if (r == 0 || c->core || c->err.code != RPC_ERROR_NOT_DEBUGGABLE)
 		return r;
 	without_gpu = rpc_arena_strdup(&c->arena, c->err.message);
 	c->err = (struct agent_err){ 0 };
@@ -223,8 +224,6 @@ static int run(struct ctl *c, int argc, char **argv)
 		return ctl_usage(c, "--waves and --queues-only exclude each other");
 	if (c->core && (again || record))
 		return ctl_usage(c, "--again and --record need a process: a core does not change");
-	if (c->core && host)
-		return ctl_usage(c, "--host needs a process: a core's threads are for a debugger of the processors");
 	if (any_progress && !again)
 		return ctl_usage(c, "--any-progress needs --again");
 	if (registers && queues_only)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A hostile core file as a target, and everything that can be asked of it. */
+#include <elf.h>
+
+#include "agentd/worker/host/core.h"
 #include "agentd/worker/snapshot/code.h"
 #include "agentd/worker/snapshot/snapshot.h"
 #include "agentd/worker/target/core_file.h"
@@ -13,7 +16,7 @@ const char *__asan_default_options(void)
 }
 
 /* What is asked: one thing of each input, and seldom what takes long under a sanitizer. */
-enum question { SNAPSHOT, SNAPSHOT_REGISTERS, REGISTERS, LDS, SCRATCH, CODE };
+enum question { SNAPSHOT, SNAPSHOT_REGISTERS, REGISTERS, LDS, SCRATCH, THREADS, CODE };
 #define CHOICES 24u
 
 static enum question question_of(const uint8_t *data, size_t size)
@@ -105,6 +108,21 @@ static void ask(struct target *t, struct rpc_arena *a, enum question q)
 	}
 }
 
+/* Any core of a process has threads, also without a GPU. */
+static void ask_threads(const uint8_t *data, size_t size)
+{
+	static const char params[] = "{\"pid\":1}";
+	const struct core_source source = { .data = data, .size = size, .name = "core" };
+	struct agent_err err = { 0 };
+	struct rpc_arena arena;
+	auto_out struct out reply;
+
+	rpc_arena_init(&arena, TARGET_ARENA_MAX);
+	out_init(&reply, 0);
+	(void)core_stacks(&source, &arena, params, sizeof(params) - 1, &reply, &err);
+	rpc_arena_deinit(&arena);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct worker_options options;
@@ -113,6 +131,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct rpc_arena arena;
 	struct target *t;
 
+	if (question_of(data, size) == THREADS || (size > 20 && data[18] == EM_X86_64))
+		ask_threads(data, size);
 	if (target_core_create(&options, &bytes, &t, &err) < 0)
 		return 0;
 	rpc_arena_init(&arena, TARGET_ARENA_MAX);

@@ -52,7 +52,7 @@ fuzz_ctl_hosts_deps := $(protocol_gen)
 $(eval $(call fuzz_target,ctl_slurm,ctl protocol,$(protocol_ldlibs)))
 fuzz_ctl_slurm_deps := $(protocol_gen)
 
-$(foreach t,amdgpu compress cuda,$(eval $(call fuzz_target,corefile_$(t),corefile,$(corefile_ldlibs))))
+$(foreach t,amdgpu compress cuda process,$(eval $(call fuzz_target,corefile_$(t),corefile,$(corefile_ldlibs))))
 
 define worker_fuzz
 $(call fuzz_target,worker_$(1),$(worker_libs),$(worker_ldlibs))

@@ -115,7 +115,7 @@ $(eval $(call unit_test,nvdisasm,disasm base,$(disasm_ldlibs)))
 define corefile_test
 $(call unit_test,corefile_$(1),corefile base,$(corefile_ldlibs))
 endef
-$(foreach t,amdgpu cuda_read cuda_roundtrip cuda_scale sink stream,$(eval $(call corefile_test,$(t))))
+$(foreach t,amdgpu cuda_read cuda_roundtrip cuda_scale process sink stream,$(eval $(call corefile_test,$(t))))
 test_corefile_cuda_read_src += tests/unit/corefile/cudacore_population.c
 test_corefile_cuda_scale_src += tests/unit/corefile/cudacore_full.c
 test_worker_core_src += tests/unit/corefile/cudacore_population.c tests/unit/corefile/cudacore_full.c

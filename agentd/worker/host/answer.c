@@ -120,6 +120,8 @@ static int compare_key(const struct item *a, const struct item *b)
 	if (order == 0)
 		order = compare_number(a->row->proof, b->row->proof);
 	if (order == 0)
+		order = compare_number(a->row->native.is_mixed, b->row->native.is_mixed);
+	if (order == 0)
 		order = compare_number(a->row->elided, b->row->elided);
 	return order ? order : compare_number(a->row->is_cut, b->row->is_cut);
 }
@@ -164,11 +166,14 @@ static enum rpc_thread_state state_of(const struct task *t)
 /* One copy of a thread that ran was of two moments in some of a hundred cases. */
 static bool is_consistent(const struct reading_row *row)
 {
-	return row->proof <= HOSTSTACK_TWO_READINGS;
+	return row->proof <= HOSTSTACK_TWO_READINGS && !row->native.is_mixed;
 }
 
+/* Most threads in a core have none. */
 static void add_name(struct rpc_thread_group *g, const char *name)
 {
+	if (!*name)
+		return;
 	for (size_t i = 0; i < g->n_names; i++)
 		if (!strcmp(g->names[i], name))
 			return;
@@ -399,8 +404,8 @@ static void fill_missing(struct rpc_arena *a, const struct reading *r, struct rp
 		ret->missing[ret->n_missing++] = rpc_arena_printf(a, "threads: more than %u", TASKS_MAX);
 	if (torn)
 		ret->missing[ret->n_missing++] = rpc_arena_printf(
-			a, "frames: %u of %zu threads ran while they were read: their frames may be of different moments",
-			torn, r->tasks->n);
+			a, "frames: %u of %zu threads ran while %s: their frames may be of different moments", torn, r->tasks->n,
+			r->from.core ? "the core was written" : "they were read");
 	if (cut)
 		ret->missing[ret->n_missing++] = rpc_arena_printf(a, "frames: outer ones of %u threads, which are very deep",
 								  cut);

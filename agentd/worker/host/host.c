@@ -130,21 +130,10 @@ static int read_target(struct host_worker *h, const struct reading_from *from, s
 static int fill_from(struct host_worker *h, struct rpc_arena *a, const struct rpc_host_stacks_params *p,
 		     struct reading_from *ret)
 {
-	struct event_queue *queues = rpc_arena_array(a, p->n_queues, sizeof(*queues));
-
 	*ret = (struct reading_from){ .memory = &h->memory, .maps_fd = h->maps_fd, .environment_fd = h->environment_fd,
-				      .tasks = &h->tasks, .queues = queues,
-				      .children = p->has_children && p->children,
+				      .tasks = &h->tasks, .children = p->has_children && p->children,
 				      .native = !p->has_native || p->native };
-	if (!queues)
-		return -ENOMEM;
-	for (size_t i = 0; i < p->n_queues; i++) {
-		const struct rpc_queue_place *q = &p->queues[i];
-
-		queues[ret->n_queues++] = (struct event_queue){ q->queue_id, q->gpu_id, q->ring_base, q->ring_bytes,
-								q->read_pointer, q->write_pointer };
-	}
-	return 0;
+	return reading_take_queues(ret, a, p);
 }
 
 static int do_stacks(void *ctx, struct rpc_call *call, struct rpc_arena *arena,

@@ -32,18 +32,19 @@ static bool may_be_read(const struct mapping *m)
 	       str_starts_with(m->path, "/dev/zero");
 }
 
-static void add_file(struct memory_guard *g, const struct mapping *m)
+int memory_guard_add_file(struct memory_guard *g, uint64_t begin, const char *path)
 {
-	char *path;
+	char *copy;
 
 	if (g->n_files >= FILES_MAX)
-		return;
-	g->error = vec_reserve(&g->files, g->n_files, 1, &g->files_capacity, sizeof(*g->files));
-	path = g->error ? NULL : strdup(m->path);
-	if (!path)
-		g->error = -ENOMEM;
-	else
-		g->files[g->n_files++] = (struct guard_file){ m->begin, path };
+		return 0;
+	if (vec_reserve(&g->files, g->n_files, 1, &g->files_capacity, sizeof(*g->files)) < 0)
+		return -ENOMEM;
+	copy = strdup(path);
+	if (!copy)
+		return -ENOMEM;
+	g->files[g->n_files++] = (struct guard_file){ begin, copy };
+	return 0;
 }
 
 static void forget_files(struct memory_guard *g)
@@ -60,7 +61,7 @@ static void take(void *ctx, const struct mapping *m)
 	if (g->error || !may_be_read(m))
 		return;
 	if ((m->offset == 0 && m->path[0] == '/') || is_vdso(m))
-		add_file(g, m);
+		g->error = memory_guard_add_file(g, m->begin, m->path);
 	if (g->error)
 		return;
 	if (g->n && g->ranges[g->n - 1].end == m->begin) {
@@ -76,6 +77,8 @@ int memory_guard_refresh(struct memory_guard *g)
 {
 	int r;
 
+	if (g->maps_fd < 0)
+		return 0;
 	forget_files(g);
 	g->n = 0;
 	g->error = 0;

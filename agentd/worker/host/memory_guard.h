@@ -15,7 +15,7 @@
 /** What may be read. */
 struct memory_guard {
 	const struct memory *memory;
-	int maps_fd;
+	int maps_fd; /**< -1: its files are those that were added. */
 	bool is_indirect; /**< process_vm_readv() is refused. */
 	uint32_t n_refreshed;
 	struct guard_range {
@@ -30,6 +30,8 @@ struct memory_guard {
 	int error;
 };
 
+/** Add a file that is mapped from its first byte on; in the order of addresses.  @return 0, -ENOMEM. */
+int memory_guard_add_file(struct memory_guard *g, uint64_t begin, const char *path);
 /** Read the mappings.  @return 0 or -errno. */
 int memory_guard_refresh(struct memory_guard *g);
 void memory_guard_deinit(struct memory_guard *g);

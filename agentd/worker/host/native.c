@@ -85,13 +85,15 @@ int native_reader_read(struct native_reader *r, const struct tasks *tasks, const
 	struct native_walk w;
 	int e;
 
-	*ret = (struct native_stack){ .switches = task->switches };
+	*ret = (struct native_stack){ .switches = task_moment(tasks, task) };
 	/* Whether it runs everybody may know. */
 	ret->end = task->is_refused && task->state != 'R' ? RPC_NATIVE_END_REFUSED : RPC_NATIVE_END_RUNNING;
 	if (!task->is_off || !task->has_registers)
 		return task->is_refused;
 	native_registers_set(&registers, NATIVE_RSP, task->stack_pointer);
 	native_registers_set(&registers, NATIVE_RIP, task->instruction);
+	if (task->registers)
+		registers = *task->registers;
 	native_stack_copy_begin(&r->unwinder.stack, task->stack_pointer);
 	native_walk_begin(&w, &registers);
 	e = native_walk_on(&r->unwinder, &w, &registers);
@@ -99,6 +101,7 @@ int native_reader_read(struct native_reader *r, const struct tasks *tasks, const
 		e = native_recover(&r->unwinder, &w, &registers);
 	if (e < 0)
 		return e;
+	ret->reached = registers.values[NATIVE_RSP];
 	ret->end = RPC_NATIVE_END_UNPROVEN;
 	if (!task_has_rested(tasks, task))
 		return 0;

@@ -27,6 +27,8 @@ struct native_stack {
 	enum rpc_native_end end;
 	struct native_place *places; /**< malloc'ed; their texts are those of the reader. */
 	size_t n;
+	uint64_t reached; /**< The stack pointer of the last frame. */
+	bool is_mixed;	  /**< Outer frames are of a later moment than inner ones. */
 	uint64_t switches; /**< How often the thread had been on a processor when it was read. */
 };
 

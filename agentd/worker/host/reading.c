@@ -11,6 +11,7 @@
 #include "agentd/worker/host/system_call.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/page.h"
 
 #define READ_BYTES_MAX (UINT64_C(64) << 20)
 #define READ_MS	       2000
@@ -50,7 +51,7 @@ static bool rests(void *ctx, uint64_t tid)
 	pthread_mutex_lock(&r->mutex);
 	if (task)
 		task_look(r->tasks, task);
-	is_off = task && task->is_off;
+	is_off = task && task->is_off && !r->from.is_mixed;
 	pthread_mutex_unlock(&r->mutex);
 	return is_off;
 }
@@ -116,7 +117,7 @@ static int read_thread(struct reading *r, size_t python, const struct hoststack_
 	const struct task *task = tasks_find(r->tasks, t->list[*i].tid);
 	const uint64_t tid = t->list[*i].tid;
 	/* From the list of threads, which is older than that of the interpreter. */
-	const uint64_t listed = task ? task->switches : 0;
+	const uint64_t listed = task ? task_moment(r->tasks, task) : 0;
 	struct reading_row row = { .is_python = true };
 	struct hoststack_stack s;
 	size_t index;
@@ -140,8 +141,11 @@ static int read_thread(struct reading *r, size_t python, const struct hoststack_
 		free(row.frames);
 		return hoststack_is_over(e) ? e : 0;
 	}
+	/* Equal readings of memory that does not move prove nothing. */
+	if (r->from.is_mixed)
+		row.proof = HOSTSTACK_TORN;
 	if (row.proof == HOSTSTACK_NOT_SCHEDULED)
-		row.switches = task->switches;
+		row.switches = task_moment(r->tasks, task);
 	row.has_held_lock = row.holds_lock && listed && listed == row.switches;
 	publish(r, index, &row);
 	return 0;
@@ -201,6 +205,17 @@ static uint32_t holder_of(const struct reading *r, const struct hoststack_thread
 	return 0;
 }
 
+/* Of a process it has just ended; in a core it should be, but for one of another pid namespace. */
+static void note_absent(struct reading *r, const struct hoststack_threads *t)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; r->from.core && i < t->n; i++)
+		n += !tasks_find(r->tasks, t->list[i].tid);
+	if (n)
+		note(r, "python: the core does not have %zu of its %zu threads, or by other ids", n, t->n);
+}
+
 static int read_python(struct reading *r, size_t index, struct reading_python *told)
 {
 	const struct hoststack_python *p = &r->python[index];
@@ -222,6 +237,7 @@ static int read_python(struct reading *r, size_t index, struct reading_python *t
 		note(r, "threads: the interpreter's list could not be followed to its end");
 	if (t.n)
 		qsort(t.list, t.n, sizeof(*t.list), by_thread);
+	note_absent(r, &t);
 	for (size_t i = 0; i < t.n && e == 0;)
 		e = read_thread(r, index, &t, &i);
 	hoststack_threads_free(&t);
@@ -293,6 +309,9 @@ static int read_native(struct reading *r, size_t index)
 	}
 	if (e < 0)
 		return e;
+	/* Of its own moment a thread has only the top of its stack. */
+	s.is_mixed = r->from.is_mixed && s.n &&
+		     s.reached > page_down(task->stack_pointer) + COREFILE_AGENT_STACK_BYTES;
 	pthread_mutex_lock(&r->mutex);
 	r->rows[index].native = s;
 	pthread_mutex_unlock(&r->mutex);
@@ -402,7 +421,7 @@ static int read_gpu_waits(struct reading *r)
 
 	if (e > 0) {
 		e = read_packets(r, &packets);
-		if (match_waits(r, &packets))
+		if (match_waits(r, &packets) && !r->from.core)
 			find_forgotten(r);
 	}
 	event_packets_deinit(&packets);
@@ -439,11 +458,28 @@ static void read_process(struct reading *r)
 	pthread_mutex_unlock(&r->mutex);
 }
 
+static void note_files(struct reading *r)
+{
+	const struct core_loaded *first = NULL;
+	const size_t n = core_memory_not_read(r->from.core, &first);
+
+	if (n)
+		note(r, "files: %zu %s not read: %.80s%s: %s", n, n == 1 ? "was" : "were", first->path,
+		     n == 1 ? "" : " and others", first->error ? strerror(-first->error) : "it is not the one that was loaded");
+}
+
+/* @return -ESRCH: the address space that was opened is gone after an exec; 0. */
+static int check_alive(const struct reading *r)
+{
+	char byte;
+
+	return !r->from.core && memory_read(r->guard.memory, 0, &byte, 1) == -ESRCH ? -ESRCH : 0;
+}
+
 static void *run(void *ctx)
 {
 	struct reading *r = ctx;
 	int e = read_all(r);
-	char byte;
 
 	if (e == 0 && r->from.native)
 		e = read_natives(r);
@@ -458,8 +494,9 @@ static void *run(void *ctx)
 		note(r, "threads: their stacks: %s", strerror(-e));
 	/* The last, because the program may have put its environment where a read never ends. */
 	read_process(r);
-	/* The address space that was opened is gone after an exec. */
-	if (memory_read(r->guard.memory, 0, &byte, 1) == -ESRCH)
+	if (r->from.core)
+		note_files(r);
+	if (check_alive(r) < 0)
 		e = -ESRCH;
 	pthread_mutex_lock(&r->mutex);
 	r->error = e == -ESRCH ? e : 0;
@@ -471,6 +508,23 @@ static void *run(void *ctx)
 
 /* ------------------------------------------------------------------ life --------------------- */
 
+int reading_take_queues(struct reading_from *from, struct rpc_arena *a, const struct rpc_host_stacks_params *p)
+{
+	struct event_queue *queues = rpc_arena_array(a, p->n_queues, sizeof(*queues));
+
+	if (!queues)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->n_queues; i++) {
+		const struct rpc_queue_place *q = &p->queues[i];
+
+		queues[i] = (struct event_queue){ q->queue_id, q->gpu_id, q->ring_base, q->ring_bytes, q->read_pointer,
+						  q->write_pointer };
+	}
+	from->queues = queues;
+	from->n_queues = p->n_queues;
+	return 0;
+}
+
 int reading_init(struct reading *r, const struct reading_from *from)
 {
 	pthread_condattr_t attributes;
@@ -481,9 +535,15 @@ int reading_init(struct reading *r, const struct reading_from *from)
 	r->guard = (struct memory_guard){ .memory = from->memory, .maps_fd = from->maps_fd };
 	r->memory = (struct hoststack_memory){ .read = memory_guard_read, .ctx = &r->guard,
 					       .bytes_left = READ_BYTES_MAX };
+	if (from->core)
+		r->memory = (struct hoststack_memory){ .read = core_memory_read, .ctx = from->core,
+						       .bytes_left = READ_BYTES_MAX };
 	r->rows = calloc(r->tasks->n + 1, sizeof(*r->rows));
-	if (!r->rows)
+	if (!r->rows || (from->core && core_memory_list(from->core, &r->guard) < 0)) {
+		memory_guard_deinit(&r->guard);
+		free(r->rows);
 		return -ENOMEM;
+	}
 	for (size_t i = 0; i < r->tasks->n; i++)
 		r->rows[i].native.end = end_before(r);
 	pthread_mutex_init(&r->mutex, NULL);
@@ -503,6 +563,11 @@ bool reading_run(struct reading *r)
 	int e = 0;
 
 	r->memory.deadline_ns = clock_deadline_ms(READ_MS);
+	/* The bytes of a core are there. */
+	if (r->from.core) {
+		run(r);
+		return true;
+	}
 	if (pthread_create(&thread, NULL, run, r)) {
 		note(r, "threads: their stacks: no thread to read them");
 		return true;

@@ -13,12 +13,14 @@
 
 #include <pthread.h>
 
+#include "agentd/worker/host/core_memory.h"
 #include "agentd/worker/host/event_wait.h"
 #include "agentd/worker/host/memory_guard.h"
 #include "agentd/worker/host/native.h"
 #include "agentd/worker/host/task.h"
 #include "agentd/worker/process/rank.h"
 #include "hoststack/stack.h"
+#include "protocol/rpc_arena.h"
 
 #define READING_PYTHONS_MAX 8
 #define READING_NOTES_MAX   16
@@ -66,7 +68,9 @@ struct reading_python {
 /** What is read, and what else the caller knows; all of it is borrowed. */
 struct reading_from {
 	const struct memory *memory;
-	int maps_fd, environment_fd; /**< The second may be -1. */
+	struct core_memory *core; /**< In place of `memory`: that of a core. */
+	bool is_mixed;		  /**< The core's memory is of later moments than its threads. */
+	int maps_fd, environment_fd; /**< Both may be -1: there is none. */
 	struct tasks *tasks;
 	const struct event_queue *queues; /**< Of the process; may be none. */
 	size_t n_queues;
@@ -98,6 +102,8 @@ struct reading {
 	struct native_reader native;
 };
 
+/** Take the queues that a call names.  @param a  Holds them.  @return 0, -ENOMEM. */
+int reading_take_queues(struct reading_from *from, struct rpc_arena *a, const struct rpc_host_stacks_params *p);
 /** @return 0 or -errno. */
 int reading_init(struct reading *r, const struct reading_from *from);
 /**

@@ -101,6 +101,8 @@ void task_look(const struct tasks *t, struct task *task)
 	const uint64_t before = task->switches;
 	const bool was_off = task->is_off;
 
+	if (t->is_still)
+		return;
 	task->switches = read_switches(t, task->tid);
 	task->is_refused = !read_call(t, task);
 	if (!task->is_refused)
@@ -113,7 +115,12 @@ void task_look(const struct tasks *t, struct task *task)
 
 bool task_has_rested(const struct tasks *t, const struct task *task)
 {
-	return task->is_off && task->switches && read_switches(t, task->tid) == task->switches;
+	return t->is_still || (task->is_off && task->switches && read_switches(t, task->tid) == task->switches);
+}
+
+uint64_t task_moment(const struct tasks *t, const struct task *task)
+{
+	return t->is_still ? 1 : task->switches;
 }
 
 static uint32_t read_ns_tid(const struct tasks *t, uint32_t tid)
@@ -134,6 +141,12 @@ static int by_tid(const void *a, const void *b)
 	const struct task *x = a, *y = b;
 
 	return x->tid < y->tid ? -1 : x->tid > y->tid;
+}
+
+void tasks_sort(struct tasks *t)
+{
+	if (t->n)
+		qsort(t->list, t->n, sizeof(*t->list), by_tid);
 }
 
 static int add(struct tasks *t, uint32_t tid)
@@ -165,8 +178,7 @@ int tasks_list(struct tasks *t, bool is_nested)
 		if (str_to_u64(e->d_name, 1, INT32_MAX, &tid) == 0)
 			r = add(t, (uint32_t)tid);
 	closedir(dir);
-	if (t->n)
-		qsort(t->list, t->n, sizeof(*t->list), by_tid);
+	tasks_sort(t);
 	for (size_t i = 0; i < t->n; i++) {
 		if (is_nested)
 			t->list[i].ns_tid = read_ns_tid(t, t->list[i].tid);

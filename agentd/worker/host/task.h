@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "hoststack/native/registers.h"
+
 #define TASKS_MAX 4096
 
 /** One thread. */
@@ -25,6 +27,7 @@ struct task {
 	uint64_t first_argument, second_argument, third_argument;
 	bool has_registers; /**< These two are known: */
 	uint64_t stack_pointer, instruction;
+	const struct native_registers *registers; /**< All of them; NULL: only those two. */
 };
 
 struct tasks {
@@ -32,6 +35,7 @@ struct tasks {
 	struct task *list; /**< malloc'ed, by tid. */
 	size_t n, capacity;
 	bool is_cut; /**< There are more. */
+	bool is_still; /**< From a core, in which nothing moves. */
 };
 
 /** @return 0 or -errno. */
@@ -43,6 +47,8 @@ int tasks_open(struct tasks *t, pid_t pid);
  */
 int tasks_list(struct tasks *t, bool is_nested);
 void tasks_close(struct tasks *t);
+/** Put them in the order of their ids. */
+void tasks_sort(struct tasks *t);
 /** Read names and states, which the process itself chooses: not with rights that it has not. */
 void tasks_describe(struct tasks *t);
 /**
@@ -61,5 +67,7 @@ struct task *tasks_find(const struct tasks *t, uint64_t ns_tid);
 void task_look(const struct tasks *t, struct task *task);
 /** Has it not been put on a processor since the last look, and was it on none then? */
 bool task_has_rested(const struct tasks *t, const struct task *task);
+/** A number that stays the same as long as the thread does not run; 0: not known. */
+uint64_t task_moment(const struct tasks *t, const struct task *task);
 
 #endif /* WORKER_HOST_TASK_H */

@@ -14,6 +14,7 @@
 
 #include "agentd/privileges.h"
 #include "agentd/sandbox.h"
+#include "agentd/worker/host/core.h"
 #include "agentd/worker/session/session.h"
 #include "agentd/worker/target/core_file.h"
 #include "agentd/worker/wait/wait.h"
@@ -35,6 +36,7 @@
 struct server {
 	struct session session; /* The handlers need only its target; the rest stays zero. */
 	struct corefile_map map;
+	struct core_source source; /* The same bytes, for what reads threads. */
 	struct agent_err open_err; /* The answer to each call if there is no target. */
 };
 
@@ -125,6 +127,7 @@ static int open_core(struct server *s, const char *name)
 	bytes.data = s->map.data;
 	bytes.size = s->map.size;
 	bytes.time_us = (uint64_t)st.st_mtim.tv_sec * 1000000 + (uint64_t)st.st_mtim.tv_nsec / 1000;
+	s->source = (struct core_source){ bytes.data, bytes.size, name, bytes.time_us };
 	return target_core_create(&options, &bytes, &s->session.target, &s->open_err);
 }
 
@@ -155,6 +158,8 @@ static int call(struct server *s, struct rpc_arena *a, const struct rpc_request 
 	if (m < 0)
 		return agent_err_set(err, RPC_ERROR_METHOD_NOT_FOUND, 0, NULL, NULL,
 				     "there is no method %s", q->method);
+	if (m == RPC_METHOD_HOST_STACKS && s->source.data)
+		return core_stacks(&s->source, a, q->params ? q->params : "", q->params_size, reply, err);
 	if (!s->session.target) {
 		*err = s->open_err;
 		return -EIO;

@@ -11,17 +11,12 @@
 
 #include "agentd/worker/kfd/kfd.h"
 #include "agentd/worker/target/core_file.h"
-#include "base/reader.h"
 #include "base/str.h"
 #include "corefile/amdgpu/read.h"
+#include "corefile/process.h"
 
 /* The stop budget is long, because a copy from a file stops no queue. */
 #define COPY_MS 60000u
-/* Offsets in struct elf_prpsinfo of 64-bit hosts, and its size. */
-#define PRPSINFO_UID   16u
-#define PRPSINFO_PID   24u
-#define PRPSINFO_FNAME 40u
-#define PRPSINFO_SIZE  136u
 
 /* A core as a target. */
 struct core_kfd {
@@ -283,17 +278,13 @@ static const struct target_ops target_core_kfd_ops = {
 static void take_prpsinfo(struct core_kfd *c, const struct amdcore_note *note)
 {
 	struct rpc_process *p = &c->file.origin.process;
-	struct reader r;
+	struct corefile_process told;
 
-	if (note->size < PRPSINFO_SIZE)
+	if (corefile_process_read(note->desc, note->size, &told) < 0)
 		return;
-	reader_init(&r, note->desc, note->size);
-	reader_seek(&r, PRPSINFO_UID);
-	p->uid = reader_u32(&r);
-	reader_seek(&r, PRPSINFO_PID);
-	p->pid = reader_u32(&r);
-	p->comm = rpc_arena_strndup(&c->file.arena, (const char *)note->desc + PRPSINFO_FNAME,
-				    strnlen((const char *)note->desc + PRPSINFO_FNAME, 16));
+	p->uid = told.uid;
+	p->pid = told.pid;
+	p->comm = rpc_arena_strdup(&c->file.arena, told.comm);
 }
 
 static void take_notes(struct core_kfd *c)

@@ -29,12 +29,11 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "corefile/pack.h"
+#include "corefile/process.h"
 
 #define THREADS_MAX  4096u
 /* No thread has a larger number (PID_MAX_LIMIT in the kernel's linux/threads.h). */
 #define TID_MAX      (1u << 22)
-/* Bytes copied of a thread's stack, from the page of its stack pointer on. */
-#define STACK_BYTES  UINT64_C(65536)
 /* Largest mapping of variables of a program or library that is added for them. */
 #define VARIABLES_MAX (UINT64_C(4) << 20)
 /* Time for one thread to stop: one that sleeps in the kernel, uninterruptibly, does not. */
@@ -112,8 +111,8 @@ static void copy_stack(struct kfd_core_host *h, struct host_thread *t)
 	uint64_t begin = page_down(stack_pointer(t));
 	ssize_t n;
 
-	t->stack = malloc(STACK_BYTES);
-	n = t->stack ? memory_read(&h->c->k->t.memory, begin, t->stack, STACK_BYTES) : 0;
+	t->stack = malloc(COREFILE_AGENT_STACK_BYTES);
+	n = t->stack ? memory_read(&h->c->k->t.memory, begin, t->stack, COREFILE_AGENT_STACK_BYTES) : 0;
 	t->stack_at = begin;
 	t->stack_size = n > 0 ? page_down((uint64_t)n) : 0;
 }
@@ -584,7 +583,7 @@ uint64_t kfd_core_estimate_host(struct kfd_core *c)
 		return 0;
 	h->c = c;
 	if (make_table(h))
-		size = list_threads(h) * (sizeof(*h->threads) + STACK_BYTES + XSTATE_MAX);
+		size = list_threads(h) * (sizeof(*h->threads) + COREFILE_AGENT_STACK_BYTES + XSTATE_MAX);
 	read_auxv(h);
 	(void)mappings_read(c->k->t.maps_fd, on_mapping, &w);
 	add_libraries(h);

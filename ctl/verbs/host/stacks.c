@@ -177,9 +177,14 @@ static int run(struct ctl *c, int argc, char **argv)
 {
 	struct look l = { .params = { .has_children = tree, .children = tree } };
 	uint32_t ms = 0;
-	int r = args_pid(c, argv[0], &l.params.pid);
+	int r = c->core ? 0 : args_pid(c, argv[0], &l.params.pid);
 
 	c->arena.limit = REPLY_MEMORY_MAX;
+	/* It has one process, and need not say which. */
+	if (c->core)
+		l.params.pid = 1;
+	if (r == 0 && c->core && (again || tree))
+		return ctl_usage(c, "--again and --tree need a process: a core does not change, and has one");
 	if (r == 0 && again && tree)
 		return ctl_usage(c, "--again looks at one process, and --tree at several");
 	if (r == 0 && again)
@@ -200,5 +205,6 @@ const struct ctl_verb ctl_verb_stacks = {
 	.options = options,
 	.min_args = 1,
 	.max_args = 1,
+	.takes_core = true,
 	.run = run,
 };

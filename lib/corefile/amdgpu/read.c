@@ -224,7 +224,8 @@ static int refuse(struct corefile_problem *error)
 	return -ENOEXEC;
 }
 
-int amdcore_read(const void *data, size_t size, struct amdcore *ret, struct corefile_problem *error)
+static int read_core(const void *data, size_t size, bool needs_state, struct amdcore *ret,
+		     struct corefile_problem *error)
 {
 	struct elf_view e;
 	struct amdcore c = { 0 };
@@ -237,7 +238,7 @@ int amdcore_read(const void *data, size_t size, struct amdcore *ret, struct core
 		return refuse(error);
 	c.unified = e.header.e_machine != AMDCORE_MACHINE;
 	r = read_segments(&l);
-	if (r == 0 && !l.has_state)
+	if (r == 0 && !l.has_state && needs_state)
 		r = c.unified ? refuse(error) : bad_state(&l, 0, "the AMDGPU note is missing");
 	if (r < 0) {
 		amdcore_deinit(&c);
@@ -245,6 +246,16 @@ int amdcore_read(const void *data, size_t size, struct amdcore *ret, struct core
 	}
 	*ret = c;
 	return 0;
+}
+
+int amdcore_read(const void *data, size_t size, struct amdcore *ret, struct corefile_problem *error)
+{
+	return read_core(data, size, true, ret, error);
+}
+
+int amdcore_read_process(const void *data, size_t size, struct amdcore *ret, struct corefile_problem *error)
+{
+	return read_core(data, size, false, ret, error);
 }
 
 bool amdcore_is(const void *data, size_t size)
