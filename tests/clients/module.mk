@@ -4,3 +4,5 @@ system_tests += tests/clients/test_clients.py
 system_tests += tests/clients/test_python.py tests/clients/test_typescript.py
 # The same as people install them.
 system_tests += tests/clients/test_packages.py
+# What training scripts have of it: programs that stand still.
+system_tests += tests/clients/test_watchdog.py tests/clients/test_watchdog_adapters.py

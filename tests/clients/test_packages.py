@@ -121,7 +121,8 @@ def python_packages():
 
 def test_python_packages_hold_the_client_and_nothing_else():
     sdist, wheel = python_packages()
-    wanted = {f"gpu_agent/{f.name}" for f in (CLIENTS / "python/gpu_agent").iterdir() if f.is_file()}
+    module = CLIENTS / "python/gpu_agent"
+    wanted = {f"gpu_agent/{f.relative_to(module)}" for f in module.rglob("*") if f.is_file() and "__pycache__" not in f.parts}
     assert {"gpu_agent/py.typed", "gpu_agent/protocol.py"} <= wanted
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
