@@ -254,7 +254,7 @@ struct dap {
 	struct dap_snapshot *before; /**< What snap has replaced while the GPU ran, or NULL. */
 	struct dap_refs refs, refs_before; /**< What was handed out of snap, and of before. */
 	uint32_t n_refs; /**< How many numbers of references were given, in this conversation. */
-	bool exception_pending; /**< An exception has come and was not shown yet. */
+	bool exception_pending; /**< One has come that may have to stop the GPU, and has not yet. */
 	struct rpc_arena exception_arena;
 	struct rpc_exception_raised_params exception; /**< In exception_arena. */
 	bool has_exception; /**< It explains the present stop. */
@@ -275,7 +275,6 @@ struct dap {
 
 	uint64_t filters; /**< Exception filters that are on, one bit each. */
 	bool watching;	  /**< Watch points are set. */
-	bool subscribed;  /**< The agent tells of some exceptions. */
 };
 
 /* alive.c */
@@ -561,8 +560,11 @@ int dap_frame_arg(struct dap *d, struct dap_json args, struct dap_ref *ret, stru
 
 /* exceptions.c */
 
-/** The exception in one line, with its device, queue and address. */
-const char *dap_exception_text(struct rpc_arena *a, const struct dap *d);
+/** Whether an exception is a fault: news are not, nor what the program chose to raise. */
+bool dap_exception_is_fault(enum rpc_exception e);
+/** An exception in one line, with its device, queue and address. */
+const char *dap_exception_text(struct rpc_arena *a, const struct dap *d,
+			       const struct rpc_exception_raised_params *e);
 /**
  * Which thread to show for the exception: one that it concerns, or else one of its device.
  * @return its position.
@@ -672,6 +674,13 @@ void dap_embedded_forget(struct dap *d);
 void dap_put_filters(struct out *o);
 /** Append the answer that none of a list of breakpoints is set, and why. */
 void dap_put_refused(struct out *body, struct dap_json list, const char *why);
+/**
+ * Ask the agent of the present session for faults and for what the filters name; a failure is told
+ * in the console.
+ */
+void dap_exceptions_begin(struct dap *d);
+/** Whether an exception is to stop the GPU, because a filter names it or watch points are set. */
+bool dap_exception_is_wanted(const struct dap *d, const struct rpc_exception_raised_params *e);
 /** Handler of `setExceptionBreakpoints`. */
 int dap_set_exception_breakpoints(struct dap *d, const struct dap_request *q,
 				  struct dap_answer *ret);

@@ -63,23 +63,27 @@ static void add(enum rpc_exception *list, size_t *n, enum rpc_exception e)
 }
 
 /*
- * Tell the agent which exceptions are wanted.  A hit of a watch point is a trap of its wave.  The
- * agent tells of exceptions also a client that may not stop anything.
+ * Tell the agent which exceptions are wanted, and of which faults the console tells besides.  A hit
+ * of a watch point is a trap of its wave.  The agent tells of exceptions also a client that may not
+ * stop anything.  It forwards each right after it has told of it; where nothing is to stop, it does
+ * not stop queues to look, either.
  */
 static int subscribe(struct dap *d, uint64_t wanted, bool watching, struct agent_err *err)
 {
 	enum rpc_exception list[EXCEPTIONS_MAX * ARRAY_SIZE(filters) + 1];
-	struct rpc_exception_subscribe_params p = { .session = d->session, .exceptions = list };
+	struct rpc_exception_subscribe_params p = { .session = d->session, .exceptions = list,
+						    .has_look_ms = !wanted && !watching };
 	struct rpc_exception_subscribe_result result;
 	int r;
 
+	if (dap_is_core(d))
+		return 0; /* In a core none is raised. */
 	for (size_t i = 0; i < ARRAY_SIZE(filters); i++)
-		for (size_t k = 0; wanted >> i & 1 && k < filters[i].n; k++)
-			add(list, &p.n_exceptions, filters[i].exceptions[k]);
+		for (size_t k = 0; k < filters[i].n; k++)
+			if (wanted >> i & 1 || dap_exception_is_fault(filters[i].exceptions[k]))
+				add(list, &p.n_exceptions, filters[i].exceptions[k]);
 	if (watching)
 		add(list, &p.n_exceptions, RPC_EXCEPTION_WAVE_TRAP);
-	if (dap_is_core(d) || (!p.n_exceptions && !d->subscribed))
-		return 0; /* In a core none is raised. */
 	r = watching ? dap_need_control(d, err) : 0;
 	if (r == 0)
 		r = rpc_client_exception_subscribe(d->client, &p, &d->arena, &result, err);
@@ -87,8 +91,30 @@ static int subscribe(struct dap *d, uint64_t wanted, bool watching, struct agent
 		return r;
 	d->filters = wanted;
 	d->watching = watching;
-	d->subscribed = p.n_exceptions != 0;
 	return 0;
+}
+
+void dap_exceptions_begin(struct dap *d)
+{
+	struct agent_err err = { 0 };
+
+	/* Who may not be told of exceptions has been told that it may only look. */
+	if (subscribe(d, d->filters, false, &err) < 0 && err.code != RPC_ERROR_NOT_PERMITTED &&
+	    err.err != ECANCELED)
+		dap_output(d, "important", "Exceptions are not told: %s", err.message);
+}
+
+bool dap_exception_is_wanted(const struct dap *d, const struct rpc_exception_raised_params *e)
+{
+	for (size_t n = 0; n < e->n_exceptions; n++) {
+		if (d->watching && e->exceptions[n] == RPC_EXCEPTION_WAVE_TRAP)
+			return true;
+		for (size_t i = 0; i < ARRAY_SIZE(filters); i++)
+			for (size_t k = 0; d->filters >> i & 1 && k < filters[i].n; k++)
+				if (filters[i].exceptions[k] == e->exceptions[n])
+					return true;
+	}
+	return false;
 }
 
 /* Set the bit of the filter of that name. */

@@ -9,8 +9,7 @@
 #include "dap/adapter.h"
 #include "protocol/stop_reason.h"
 
-/* Whether an exception is a fault: news are not, nor what the program chose to raise. */
-static bool is_fault(enum rpc_exception e)
+bool dap_exception_is_fault(enum rpc_exception e)
 {
 	switch (e) {
 	case RPC_EXCEPTION_WAVE_TRAP:
@@ -63,9 +62,9 @@ static void put_address(struct out *o, const struct rpc_exception_raised_params 
 		out_str(o, ", a fetch from memory without code");
 }
 
-const char *dap_exception_text(struct rpc_arena *a, const struct dap *d)
+const char *dap_exception_text(struct rpc_arena *a, const struct dap *d,
+			       const struct rpc_exception_raised_params *e)
 {
-	const struct rpc_exception_raised_params *e = &d->exception;
 	auto_out struct out o = { 0 };
 
 	put_words(&o, e);
@@ -117,7 +116,9 @@ const char *dap_stop_text(struct rpc_arena *a, const struct dap *d, size_t threa
 		return s->doc.exited[0].exception;
 	if (!d->has_exception || dap_exception_thread(d) != thread)
 		return why;
-	return why && why[0] && is_of_waves(&d->exception) ? why : dap_exception_text(a, d);
+	if (why && why[0] && is_of_waves(&d->exception))
+		return why;
+	return dap_exception_text(a, d, &d->exception);
 }
 
 /* ------------------------------------------------------------------ before the session ------- */
@@ -133,7 +134,7 @@ static bool take_latched(struct dap *d, const enum rpc_exception *list, size_t n
 	rpc_arena_reset(a);
 	e->exceptions = rpc_arena_array(a, n, sizeof(*e->exceptions));
 	for (size_t i = 0; e->exceptions && i < n; i++) {
-		if (!is_fault(list[i]))
+		if (!dap_exception_is_fault(list[i]))
 			continue;
 		e->exceptions[e->n_exceptions++] = list[i];
 		for (size_t v = 0; v < rpc_exception_enum.n; v++)
@@ -200,7 +201,8 @@ int dap_exception_info(struct dap *d, const struct dap_request *q, struct dap_an
 	if (is_its && why && why[0] && is_of_waves(&d->exception)) {
 		put_address(&text, &d->exception);
 	} else if (is_its) {
-		out_fmt(&text, "%s%s", text.size ? "\n" : "", dap_exception_text(a, d));
+		out_fmt(&text, "%s%s", text.size ? "\n" : "",
+			dap_exception_text(a, d, &d->exception));
 		why = rpc_enum_join(a, &rpc_exception_enum, d->exception.exceptions,
 				    d->exception.n_exceptions);
 	}

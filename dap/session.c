@@ -63,9 +63,12 @@ static int attach_with(struct dap *d, bool control, bool force, struct agent_err
 						     .timeout_ms = ATTACH_MS };
 	struct rpc_session_attach_result result;
 	int r = rpc_client_session_attach(d->client, &p, &d->arena, &result, err);
+	bool is_new;
 
 	if (r < 0)
 		return r;
+	/* One that did not answer was ended by force, and this is another. */
+	is_new = strcmp(d->session, result.session) != 0;
 	str_copy(d->session, sizeof(d->session), result.session);
 	d->control = control && result.control;
 	/* With control taken, the queues that the other client had stopped run again. */
@@ -77,6 +80,8 @@ static int attach_with(struct dap *d, bool control, bool force, struct agent_err
 		dap_output(d, "important", "Control was taken from process %u (user %u)%s",
 			   result.taken.pid, result.taken.uid,
 			   result.taken.queues ? "; the queues that it had stopped run again" : "");
+	if (is_new && d->state == DAP_ATTACHED)
+		dap_exceptions_begin(d);
 	return 0;
 }
 
@@ -189,6 +194,9 @@ void dap_session_begin(struct dap *d)
 	if (r == 0)
 		r = dap_holder_ask(d, &err);
 	d->may_cancel = d->cancel = false;
+	/* What a device had from before is in the snapshot, but no more once this is asked for. */
+	if (r == 0 && !d->leave)
+		dap_exceptions_begin(d);
 	if (r < 0) {
 		dap_explain(d, &err);
 		dap_progress_end(d, NULL);
@@ -425,6 +433,9 @@ void dap_session_announce(struct dap *d)
 	if (!d->configured || d->announced || d->state != DAP_ATTACHED || !d->snap)
 		return;
 	d->announced = true;
+	/* One that came before the editor had said what is to stop the GPU. */
+	if (d->exception_pending && !dap_exception_is_wanted(d, &d->exception))
+		d->exception_pending = d->has_exception = false;
 	/* An exception that was raised since the session began is newer than a latched one. */
 	broken = !d->has_exception && dap_exception_latched(d);
 	/* Some editors know of no thread, and offer no pause, before they hear of one. */
@@ -690,15 +701,23 @@ static void on_ended(struct dap *d, const struct rpc_client_notification *n)
 	session_over(d);
 }
 
-/* Keep the exception; dap_session_notifications() stops for it when all has been read. */
+/*
+ * Tell of an exception, and keep one that is to stop the GPU: dap_session_notifications() does so
+ * when all has been read.  Others leave alone what is kept, which explains a stop or will.
+ */
 static void on_raised(struct dap *d, const struct rpc_client_notification *n)
 {
+	struct rpc_exception_raised_params e;
+
+	if (rpc_client_decode(n, &rpc_exception_raised_params_struct, &d->arena, &e) < 0)
+		return;
+	dap_output(d, "console", "Exception: %s", dap_exception_text(&d->arena, d, &e));
+	if (!dap_exception_is_wanted(d, &e) && (d->announced || d->exception_pending))
+		return;
 	rpc_arena_reset(&d->exception_arena);
 	d->has_exception = rpc_client_decode(n, &rpc_exception_raised_params_struct,
 					     &d->exception_arena, &d->exception) == 0;
 	d->exception_pending = d->has_exception;
-	if (d->has_exception)
-		dap_output(d, "console", "Exception: %s", dap_exception_text(&d->arena, d));
 }
 
 static void on_notification(struct dap *d, const struct rpc_client_notification *n)

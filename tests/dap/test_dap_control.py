@@ -65,6 +65,7 @@ def test_control_is_taken_from_a_stuck_session():
         s.rpc.call("gpu.suspend", session=session, lease_ms=60000)
         a.start(pid=s.app.pid)
         a.event("stopped")
+        a.call("setExceptionBreakpoints", filters=["memory"])
         os.kill(s.worker_pids()[0], signal.SIGSTOP)
         assert a.call("gpuAgent/takeControl") == {"control": True}
         a.event("continued")
@@ -72,6 +73,10 @@ def test_control_is_taken_from_a_stuck_session():
         a.pause()
         assert not a.has_event("terminated")
         assert s.target_state()["suspended_queues"] == 2
+        # The agent has begun another session: what is to stop the GPU is as it was.
+        a.call("continue", threadId=1)
+        s.raise_queue(0, "wave_memory_violation")
+        assert a.event("stopped")["reason"] == "exception"
         a.finish()
         runs_on(s)
 

@@ -96,6 +96,17 @@ def test_exceptions_have_names():
         a.finish()
 
 
+def test_a_fault_that_stops_nothing_is_told():
+    with scene() as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid, maxStopMs=STOP_MS)
+        a.call("setExceptionBreakpoints", filters=[])
+        s.control("raise 0 1 2 14 errorpc=0x50")
+        a.wait(lambda m: m.get("event") == "output" and "Exception: " in m["body"]["output"], "the console says it")
+        assert not a.has_event("stopped")
+        assert a.finish() == 0
+        runs_on(s)
+
+
 def test_exceptions_of_warps_that_have_exited_stop_an_editor():
     """Live and from a core; a pause says so, too, as long as the device has it."""
     with CudaScene(release="12.9", sim=SMALL) as s, Adapter(s.socket) as a:

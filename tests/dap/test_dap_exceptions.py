@@ -8,8 +8,10 @@ import time
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
+import pytest
+
 from dapclient import Adapter, runs_on, scene
-from harness import EXCEPTIONS, Scene
+from harness import EXCEPTIONS, Scene, wait_until
 
 FAULT = 0x7f00dead0000
 
@@ -143,6 +145,92 @@ def test_faults_stop_where_nobody_chose():
         assert a.event("stopped")["reason"] == "exception"
         a.finish()
         runs_on(s)
+
+
+def said(a, words):
+    """A line of the console about an exception."""
+    def wanted(m):
+        return m.get("event") == "output" and m["body"]["output"].startswith("Exception: ") and words in m["body"]["output"]
+    return a.wait(wanted, f"a line about {words}")["body"]
+
+
+def process_state(s):
+    return next(p for p in s.state()["processes"] if p["pid"] == s.app.pid)
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_faults_that_stop_nothing_are_told(asks):
+    """With all filters off, and where the editor knows of none: the application has each of them at once."""
+    with scene() as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid)
+        if asks:
+            a.call("setExceptionBreakpoints", filters=["memory"])
+            a.call("setExceptionBreakpoints", filters=[])
+        suspends = process_state(s)["suspends"]
+        for exception, words in (("wave_memory_violation", "A wave touched memory it must not, queue 0"),
+                                 ("wave_illegal_instruction", "queue 0"),
+                                 ("packet_unsupported", "Unsupported packet, queue 0")):
+            before = s.app_status().faults
+            s.raise_queue(0, exception)
+            assert said(a, words)["category"] == "console"
+            wait_until(lambda: s.app_status().faults > before, "the application has it")
+        s.control("memory-info fixed")
+        s.control(f"fault {s.app.pid} {gpu(s)} {FAULT:#x} not-present")
+        said(a, hex(FAULT))
+        # The program's own traps are no faults: nobody has asked for them, and they are not held up.
+        s.raise_queue(0, "wave_trap")
+        s.raise_queue(1, "wave_abort")
+        said(a, "queue 1")
+        assert not any("trap" in m["body"]["output"].lower() for m in a.messages if m.get("event") == "output"), a.messages
+        assert not a.has_event("stopped") and s.target_state()["suspended_queues"] == 0
+        assert process_state(s)["suspends"] == suspends, "queues were stopped to look"
+        a.finish()
+        runs_on(s)
+
+
+def test_a_fault_that_is_only_told_leaves_the_stop_its_words():
+    """What stops is what was asked for, also where another client has asked for more."""
+    with scene() as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid)
+        a.call("setExceptionBreakpoints", filters=["device"])
+        session = s.attach()
+        s.rpc.call("exception.subscribe", session=session, exceptions=["wave_trap"])
+        s.raise_queue(1, "wave_trap")
+        said(a, "queue 1")
+        s.raise_queue(0, "packet_unsupported")
+        said(a, "Unsupported packet")
+        assert not a.has_event("stopped") and s.target_state()["suspended_queues"] == 0
+        s.control("never on")
+        s.control(f"raise {s.app.pid} gpu {gpu(s)} {EXCEPTIONS['device_ras_error']}")
+        assert "hardware error" in a.event("stopped")["text"]
+        s.raise_queue(0, "packet_unsupported")
+        said(a, "Unsupported packet")
+        assert "device_ras_error" in a.call("exceptionInfo", threadId=1)["exceptionId"]
+        assert not a.has_event("stopped")
+        s.rpc.call("session.detach", session=session)
+        a.finish()
+        runs_on(s)
+
+
+def test_a_fault_before_the_filters_stops_if_they_ask_for_it():
+    """Between attach and the end of configuration nobody has said yet what is to stop the GPU."""
+    for filters in (["memory"], ["illegal"]):
+        with scene() as s, Adapter(s.socket) as a:
+            a.call("initialize", clientID="test", adapterID="gpu-agent")
+            a.call("attach", pid=s.app.pid)
+            a.event("initialized")
+            s.raise_queue(0, "wave_memory_violation")
+            said(a, "A wave touched memory it must not")
+            a.call("setExceptionBreakpoints", filters=filters)
+            a.call("configurationDone")
+            if filters == ["memory"]:
+                stopped = a.event("stopped")
+                assert stopped["allThreadsStopped"] and "touched memory" in stopped["text"], stopped
+            else:
+                a.wait(lambda m: m.get("event") == "output" and "Attached to" in m["body"]["output"], "it has begun")
+                a.pause()
+                assert "no exception" in a.error("exceptionInfo", threadId=1)
+            a.finish()
 
 
 def test_who_waits_for_an_exception_may_look_at_it():

@@ -11,7 +11,7 @@ from unittest import SkipTest
 import npm
 from dapclient import DATA, runs_on
 from dapschema import check_recorded, recorded
-from harness import BIN, ROOT
+from harness import BIN, ROOT, wait_until
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -105,11 +105,20 @@ def pause_and_leave(s, editor):
         e.expect("paused")
         assert s.target_state()["suspended_queues"] == 2
         e.go_on()
+        e.expect("running")
+        faults = s.app_status().faults
+        s.raise_queue(0, "wave_memory_violation")
+        wait_until(lambda: s.app_status().faults > faults, "the application has it")
+        e.go_on()
+        e.expect("told")
+        assert not s.target_state()["suspended_queues"], "an exception that stops nothing"
+        e.go_on()
         e.expect("left")
         runs_on(s)
         e.go_on()
         seen = e.end()
     assert seen["stops"][:2] == ["pause", "pause"], seen["stops"]
+    assert "Exception: A wave touched memory it must not, queue 0" in seen["told"], seen["told"]
     name, = seen["threads"]
     assert name.startswith("4 x scale spin.cl:"), name
     assert seen["frame"] == "spin" and seen["line"] and int(seen["pc"], 16), seen

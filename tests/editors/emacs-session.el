@@ -1,6 +1,6 @@
 ;;; emacs-session.el --- a session of dape without a human  -*- lexical-binding: t; -*-
 ;; SPDX-License-Identifier: MIT
-;; Environment: ADAPTER, PID, CORE.  Says "paused" and "left" on standard output and waits for a line after each;
+;; Environment: ADAPTER, PID, CORE.  Says words on standard output, "paused" first, and waits for a line after each;
 ;; the last line is what was seen, as JSON.  Names with two dashes are dape's own: its version is pinned.
 (require 'dape)
 (require 'json)
@@ -143,6 +143,11 @@
           (dape-info-exceptions-toggle))))
     (and sent (length (car sent)))))
 
+(defun told ()
+  "The line of the console about an exception."
+  (when-let* ((text (buffer-with 'dape-repl-mode)))
+    (and (string-match "^.*Exception: .*$" text) (match-string 0 text))))
+
 (defun session ()
   "Attach, pause, look, continue, pause, quit."
   (note 'processes (mapcar (lambda (entry) (alist-get 'pid (cdr entry))) (gpu-agent-processes)))
@@ -179,6 +184,9 @@
     (tell "paused")
     (dape-continue conn)
     (wait-for "running" (lambda () (not (dape--live-connection 'stopped t))))
+    (tell "running")
+    (note 'told (wait-for "line about the exception" #'told))
+    (tell "told")
     (pause conn)
     (note 'stops (vconcat (reverse stops)))
     (cl-letf (((symbol-function 'yes-or-no-p) #'always))

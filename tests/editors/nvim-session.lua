@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- A session of nvim-dap without a human.  Environment: ADAPTER, PID, NVIM_DAP (its folder), EDITORS (ours).
--- Says "paused" and "left" on standard output and waits for a line after each; the last line is what was seen.
+-- Says words on standard output, "paused" first, and waits for a line after each; the last line is what was seen.
 local PATIENCE_MS = 60000
 local seen = { stops = {} }
 
@@ -51,6 +51,19 @@ local function turn_off_all_exceptions(session)
   vim.cmd("GpuAgentExceptions")
   session.request, vim.ui.select = request, select
   return sent
+end
+
+-- The line of the console about an exception.
+local function told()
+  local line
+  wait_for("line about the exception", function()
+    local console = vim.fn.bufnr("dap-repl", false)
+    for _, text in ipairs(console > 0 and vim.api.nvim_buf_get_lines(console, 0, -1, false) or {}) do
+      line = text:find("^Exception: ") and text or line
+    end
+    return line
+  end)
+  return line
 end
 
 -- What the programs were started for that stand for gpu-agentctl.
@@ -166,6 +179,11 @@ local function run()
   wait_for("running", function()
     return not session.stopped_thread_id
   end)
+  say("running")
+  io.read()
+  seen.told = told()
+  say("told")
+  io.read()
   pause()
   dap.disconnect()
   wait_for("end", function()
