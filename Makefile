@@ -58,6 +58,7 @@ PYTHON  ?= python3
 CFLAGS  ?= -O2 -g
 
 SANITIZE ?=
+COVERAGE ?=
 V ?= 0
 ifeq ($(V),0)
 Q := @
@@ -81,6 +82,12 @@ ifneq ($(SANITIZE),)
 all_cflags += -fsanitize=$(SANITIZE) -fno-sanitize-recover=undefined -fno-omit-frame-pointer \
 	-ftrivial-auto-var-init=pattern
 all_ldflags += -fsanitize=$(SANITIZE)
+endif
+# Counters in files that are mapped: what a process has run is known however it ends (scripts/coverage).
+ifneq ($(COVERAGE),)
+all_cflags += -fprofile-instr-generate=$(COVERAGE)/%m%c.profraw -fcoverage-mapping -mllvm -runtime-counter-relocation \
+	-Wno-unused-command-line-argument
+all_ldflags += -fprofile-instr-generate
 endif
 
 pkg_cflags = $(shell $(PKG_CONFIG) --cflags $(1))
