@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Deaths, stops, failing calls, full disks and starved descriptors at random, from one number: the seed.
 
-usage: chaos.py [--seed N] [--seconds S | --deaths N] [--targets N] [--clients N] [--verbose]
+usage: chaos.py [--seed N] [--seconds S | --deaths N] [--deadly K] [--targets N] [--clients N] [--verbose]
 
 A round is some steps that do damage and a rest after which everything must be as if nobody had been there.  What is wrong then
 is printed with the command that does the same again: the steps follow from the seed alone, their moments do not.
@@ -107,7 +107,7 @@ class Target:
         if not program.exists():
             shutil.copy(BIN / "gpu-agent-simapp", program)
         scene.app_program = program
-        self.process = scene.start_app("runtime on; queues 2; spin")
+        self.process = scene.start_app("runtime on; queues 2; spin", extra=("--beat-us", "20000"))
         self.kind, self.pid = kind, self.process.pid
         self.status = AppStatus(self.process.status_file)
         self.rest()
@@ -119,16 +119,16 @@ class Target:
 class Chaos(Scene):
     """One run."""
 
-    def __init__(self, seed, targets=12, clients=20, verbose=False):
+    def __init__(self, seed, targets=12, clients=20, deadly=1, verbose=False):
         super().__init__(app=None, gpus="gfx942,gfx1100", user_mode=False, start_agent=False)
-        self.seed, self.verbose = seed, verbose
+        self.seed, self.deadly, self.verbose = seed, deadly, verbose
         self.random = random.Random(seed)
         self.targets_max, self.clients_max = targets, clients
         self.targets, self.dying, self.talkers, self.stopped = [], [], [], set()
-        self.killed = set()
+        self.killed, self.doubts = set(), []
         self.starved, self.baseline = {}, {}
         self.wrong = {name: [] for name in INVARIANTS}
-        self.rounds = self.steps = self.deaths = 0
+        self.rounds = self.steps = self.deaths = self.stops = 0
         self.by_name = {}
 
     # -- the beginning and the end ----------------------------------------------------------------
@@ -164,8 +164,13 @@ class Chaos(Scene):
                 os.kill(pid, signal.SIGCONT)
         self.stopped.clear()
         for pid, limits in self.starved.items():
-            with contextlib.suppress(ProcessLookupError):
+            try:
                 resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)
+            except ProcessLookupError:
+                pass
+            except PermissionError:
+                # It has dropped its user since.  Where root has no CAP_SYS_RESOURCE, nobody can give it back what it had.
+                self.kill(pid, status(pid).get("Name", "gone"))
         self.starved.clear()
 
     def say(self, text):
@@ -192,6 +197,7 @@ class Chaos(Scene):
         if len(self.targets) > 1:
             target = self.targets.pop(self.random.randrange(len(self.targets)))
             os.kill(target.pid, signal.SIGKILL)
+            self.count_death("a program")
             # While a tracer that is stopped has it, it stays a zombie.
             self.dying.append(target)
             self.say(f"target {target.pid} killed")
@@ -237,17 +243,25 @@ class Chaos(Scene):
             ("process.list", {}), ("process.doctor", {"pid": pid}), ("cores.list", {}), ("agent.status", {}))
         talker.say(verbs[verb][0], **verbs[verb][1])
 
+    def count_death(self, name):
+        self.deaths += 1
+        self.by_name[name] = self.by_name.get(name, 0) + 1
+
+    def kill(self, pid, name):
+        self.say(f"SIGKILL for {name} {pid}")
+        self.excuse({pid})
+        self.killed.add(pid)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+            self.count_death(name)
+
     def kill_one(self):
         ours = self.ours()
         if ours:
-            pid, name = self.random.choice(ours)
-            self.say(f"SIGKILL for {name} {pid}")
-            self.excuse({pid})
-            self.killed.add(pid)
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-                self.deaths += 1
-                self.by_name[name] = self.by_name.get(name, 0) + 1
+            self.kill(*self.random.choice(ours))
+        else:
+            # As a service manager does; what is wrong then is seen at the rest.
+            self.starts()
 
     def stop_one(self):
         ours = self.ours()
@@ -257,6 +271,8 @@ class Chaos(Scene):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGSTOP)
                 self.stopped.add(pid)
+                self.stops += 1
+                self.doubts += self.unread_by({pid})
 
     def continue_all(self):
         for pid in self.stopped:
@@ -285,14 +301,24 @@ class Chaos(Scene):
             self.say(f"{exception} for queue {queues[n]['id']} of {target.pid}")
             self.control(f"raise {target.pid} queue {queues[n]['id']} {EXCEPTIONS[exception]}")
             self.excuse(self.killed)
+            self.doubts += self.unread_by(self.stopped)
+
+    def unread_by(self, debuggers):
+        """(target, debugger) where the kernel has exceptions that this debugger has not read."""
+        by_pid = {target.pid: target for target in self.targets}
+        return [(by_pid[p["pid"]], p["debugger"]) for p in self.state()["processes"]
+                if p["debugger"] in debuggers and p["pid"] in by_pid and any(int(q["latched"], 16) for q in p["queues"])]
 
     def excuse(self, debuggers):
         """What the kernel has and no debugger has read is lost with the session: nobody can know of it, nor tell it."""
-        for process in self.state()["processes"]:
-            if process["debugger"] in debuggers and any(int(q["latched"], 16) for q in process["queues"]):
-                for target in self.targets:
-                    if target.pid == process["pid"]:
-                        target.excused = True
+        for target, _ in self.unread_by(debuggers):
+            target.excused = True
+
+    def excuse_doubts(self):
+        """The same for those that the agent has killed because they did not move."""
+        for target, debugger in self.doubts:
+            target.excused |= not status(debugger)
+        self.doubts.clear()
 
     def fill_disk(self):
         """The store's disk has no room, until the round ends."""
@@ -315,6 +341,8 @@ class Chaos(Scene):
     STEPS = ((start_target, 3), (kill_target, 1), (connect_one, 4), (hang_up, 2), (stop_reading, 1), (talk, 14), (kill_one, 3),
              (stop_one, 2), (continue_all, 2), (fail_calls, 3), (raise_fault, 4), (fill_disk, 1), (starve, 1), (pause, 4))
 
+    DEADLY = (start_target, kill_target, kill_one, stop_one, continue_all)
+
     # -- a rest, and what must be so ------------------------------------------------------------------
 
     def rest(self):
@@ -324,6 +352,7 @@ class Chaos(Scene):
             talker.close()
         self.talkers.clear()
         self.control("release")
+        self.excuse_doubts()
         self.let_go()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.cores / "filler")
@@ -398,8 +427,8 @@ class Chaos(Scene):
         if not good:
             self.wrong[invariant].append(f"round {self.rounds}: {text}")
             print(f"  seed {self.seed}, round {self.rounds}: {invariant}: {text}\n  again: "
-                  f"tests/chaos/chaos.py --seed {self.seed} --targets {self.targets_max} --clients {self.clients_max} "
-                  f"--seconds 600 --verbose", flush=True)
+                  f"tests/chaos/chaos.py --seed {self.seed} --deadly {self.deadly} --targets {self.targets_max} "
+                  f"--clients {self.clients_max} --seconds 600 --verbose", flush=True)
 
     def check(self):
         dead = [t for t in self.targets if t.process.popen.poll() is not None]
@@ -462,7 +491,7 @@ class Chaos(Scene):
 
     def round(self):
         self.rounds += 1
-        kinds, weights = zip(*self.STEPS)
+        kinds, weights = zip(*((kind, weight * (self.deadly if kind in self.DEADLY else 1)) for kind, weight in self.STEPS))
         for step in self.random.choices(kinds, weights, k=STEPS):
             self.steps += 1
             step(self)
@@ -478,7 +507,7 @@ class Chaos(Scene):
 
     def summary(self):
         dead = ", ".join(f"{n} {name}" for name, n in sorted(self.by_name.items()))
-        return (f"seed {self.seed}: {self.rounds} rounds, {self.steps} steps, {self.deaths} deaths ({dead}), "
+        return (f"seed {self.seed}: {self.rounds} rounds, {self.steps} steps, {self.deaths} deaths ({dead}), {self.stops} stops, "
                 f"{sum(map(len, self.wrong.values()))} violations")
 
 
@@ -487,11 +516,12 @@ def main():
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 31))
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--deaths", type=int)
+    parser.add_argument("--deadly", type=int, default=1, help="so many times as many kills and stops")
     parser.add_argument("--targets", type=int, default=12)
     parser.add_argument("--clients", type=int, default=20)
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
-    with Chaos(options.seed, options.targets, options.clients, options.verbose) as chaos:
+    with Chaos(options.seed, options.targets, options.clients, options.deadly, options.verbose) as chaos:
         chaos.run(options.seconds, options.deaths)
         print(chaos.summary())
         return 1 if any(chaos.wrong.values()) else 0
