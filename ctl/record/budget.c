@@ -3,6 +3,8 @@
 
 /* Longer slots are as good as for ever, and their sums still fit. */
 #define SLOT_MAX_NS (UINT64_C(1) << 50)
+/* Who comes late because the machine is busy may catch up with so much, or with a slot where that is longer. */
+#define LATE_MAX_NS UINT64_C(1000000000)
 
 void budget_init(struct budget *b, uint32_t share_ppm, uint64_t interval_ns, uint64_t now_ns)
 {
@@ -23,14 +25,15 @@ uint64_t budget_due(const struct budget *b, uint32_t random)
 void budget_pay(struct budget *b, uint64_t stopped_ns, uint64_t now_ns)
 {
 	double needed = (double)stopped_ns * BUDGET_WHOLE / b->share_ppm;
-	uint64_t size = needed < (double)SLOT_MAX_NS ? (uint64_t)needed : SLOT_MAX_NS;
+	uint64_t size = needed < (double)SLOT_MAX_NS ? (uint64_t)needed : SLOT_MAX_NS, late;
 
 	/* The slot of the capture before is over when this one has been paid for. */
 	size = size < b->interval_ns ? b->interval_ns : size;
 	b->slot_ns += size;
-	/* Who comes late now and then may catch up, but nobody saves time for a burst of captures. */
-	if (b->slot_ns + size < now_ns)
-		b->slot_ns = now_ns - size;
+	/* Nobody saves more time than that for a burst of captures. */
+	late = size > LATE_MAX_NS ? size : LATE_MAX_NS;
+	if (b->slot_ns + late < now_ns)
+		b->slot_ns = now_ns - late;
 	b->slot_size_ns = size;
 	b->stopped_ns += stopped_ns;
 	b->last_ns = stopped_ns;

@@ -138,7 +138,8 @@ def test_the_cost_is_what_was_allowed():
 
     def change(s, slow_ms):
         while not over.is_set():
-            for ms, seconds in ((0, 2), (slow_ms, 1)):
+            # A loaded machine may not manage as many of the others as they would be allowed.
+            for ms, seconds in ((0, 0.6), (slow_ms, 1)):
                 s.control(f"delay suspend {ms} 100000")
                 over.wait(seconds)
 
@@ -159,7 +160,7 @@ def test_the_cost_is_what_was_allowed():
         finally:
             over.set()
             thread.join()
-        assert document["captures"] > 30 and document["longest_us"] > 50 * document["shortest_us"], document
+        assert document["captures"] > 20 and document["longest_us"] > 50 * document["shortest_us"], document
         assert document["overhead_ppm"] == pytest.approx(document["stopped_us"] / document["duration_us"] * 1e6, abs=2)
         assert 40000 <= document["overhead_ppm"] <= 60000, document
         # The device counts from the end of a suspend to the resume, and cannot count more than the agent.
