@@ -93,7 +93,7 @@ struct ctl_verb {
 /* clang-format off */
 #define CTL_VERBS(X) \
 	X(list) X(doctor) X(snapshot) X(why) X(stacks) X(analyze) X(diff) X(merge) X(job) X(report) \
-	X(watch) X(record) X(devices) X(queues) X(attach) X(detach) X(suspend) X(resume) X(watchpoint) X(waves) \
+	X(watch) X(record) X(top) X(devices) X(queues) X(attach) X(detach) X(suspend) X(resume) X(watchpoint) X(waves) \
 	X(lanes) X(registers) X(variables) X(print) X(memory) X(disassemble) X(dump) X(cores) X(hooks) \
 	X(events) X(rpc) X(dap) X(mcp) X(status) X(metrics) X(help) X(version)
 /* clang-format on */

@@ -52,10 +52,9 @@ bool budget_has_room(const struct budget *b, uint64_t end_ns)
 	return (double)b->stopped_ns + (double)b->last_ns <= allowed;
 }
 
-uint32_t budget_measured_ppm(const struct budget *b, uint64_t now_ns)
+uint32_t budget_share_ppm(uint64_t stopped_ns, uint64_t time_ns)
 {
-	uint64_t whole = now_ns - b->begin_ns;
-	double share = whole ? (double)b->stopped_ns / (double)whole : 0;
+	double share = time_ns ? (double)stopped_ns / (double)time_ns : 0;
 
 	return share < 1 ? (uint32_t)(share * BUDGET_WHOLE + 0.5) : BUDGET_WHOLE;
 }

@@ -43,7 +43,7 @@ void budget_delay(struct budget *b, uint64_t until_ns);
  * after the last one no slot can make up for it.
  */
 bool budget_has_room(const struct budget *b, uint64_t end_ns);
-/** The share of the time since the beginning that queues stood still, in millionths. */
-uint32_t budget_measured_ppm(const struct budget *b, uint64_t now_ns);
+/** The share of a time that queues stood still, in millionths. */
+uint32_t budget_share_ppm(uint64_t stopped_ns, uint64_t time_ns);
 
 #endif /* CTL_RECORD_BUDGET_H */

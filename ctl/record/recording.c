@@ -37,6 +37,15 @@ void recording_deinit(struct recording *r)
 	*r = (struct recording){ 0 };
 }
 
+int recording_reset(struct recording *r)
+{
+	struct recording old = *r;
+	int k = recording_init(r, old.process);
+
+	recording_deinit(&old);
+	return k;
+}
+
 /* Copy a text, and cut what no reader of a flame graph would read; NULL when there is no room. */
 static const char *keep_text(struct recording *r, const char *text)
 {

@@ -65,6 +65,8 @@ struct recording {
 int recording_init(struct recording *r, const char *process);
 /** Free everything; a zeroed object is accepted. */
 void recording_deinit(struct recording *r);
+/** Forget all captures, and keep the process.  @return 0, -ENOMEM. */
+int recording_reset(struct recording *r);
 
 /** Count a capture: what waves do, or that there are none.  @return 0, -ENOMEM. */
 int recording_add_waves(struct recording *r, const struct rpc_gpu_snapshot_result *s);

@@ -16,7 +16,6 @@
 #define DURATION_MAX_MS 86400000
 /* Rows of a table without -v. */
 #define ROWS 20
-#define SCHEMA "gpu-agent.recording/1"
 
 static const char *duration;
 static struct sampler_options asked;
@@ -105,69 +104,6 @@ static int write_files(struct sampler *s, const struct recording_facts *f)
 
 /* ------------------------------------------------------------------ what was recorded -------- */
 
-static const char *end_name(enum sampler_end end)
-{
-	static const char *const names[] = {
-		[SAMPLER_GOES_ON] = "duration", [SAMPLER_SIGNAL] = "signal", [SAMPLER_EXITED] = "process ended",
-		[SAMPLER_LOST] = "lost",
-	};
-
-	return names[end];
-}
-
-static uint32_t ppm(double share)
-{
-	return (uint32_t)(share * BUDGET_WHOLE + 0.5);
-}
-
-static void put_share(struct out *o, const struct recording_share *s)
-{
-	out_json_fmt(o, ",{'of':%s,'share_ppm':%u,'low_ppm':%u,'high_ppm':%u,'frames':[",
-		     s->stack->threads ? "threads" : "waves", ppm(s->share), ppm(s->interval.low),
-		     ppm(s->interval.high));
-	for (uint32_t i = 1; i < s->stack->depth; i++) {
-		const struct recording_frame *f = s->stack->frames[i];
-
-		out_json_fmt(o, ",{'name':%s", f->name);
-		if (f->file[0])
-			out_json_fmt(o, ",'file':%s", f->file);
-		if (f->line)
-			out_json_fmt(o, ",'line':%u", f->line);
-		out_str(o, "}");
-	}
-	out_str(o, "]}");
-}
-
-static int print_json(struct sampler *s, const struct recording_facts *f, enum sampler_end end)
-{
-	const struct recording *r = &s->recording;
-	struct recording_share *list;
-	auto_out struct out doc = { 0 };
-	int k;
-
-	rpc_arena_reset(&s->answers);
-	k = recording_shares(r, &s->answers, &list);
-	if (k < 0)
-		return ctl_fail(s->c, -k, "the shares");
-	out_json_fmt(&doc, "{'schema':%s,'pid':%u,'process':%s,'agent':%s,'ended':%s", SCHEMA, s->c->session.pid,
-		     r->process, GPU_AGENT_VERSION, end_name(end));
-	out_json_fmt(&doc, ",'time_us':%lu,'duration_us':%lu,'stopped_us':%lu", f->begin_us, f->duration_us,
-		     f->stopped_us);
-	out_json_fmt(&doc, ",'budget_ppm':%u,'overhead_ppm':%u", f->budget_ppm, f->measured_ppm);
-	out_json_fmt(&doc, ",'shortest_us':%lu,'longest_us':%lu", s->shortest_us, s->longest_us);
-	out_json_fmt(&doc, ",'captures':%u,'thread_captures':%u,'incomplete':%u", r->captures, r->thread_captures,
-		     s->incomplete);
-	out_json_fmt(&doc, ",'cut':%u,'refused':%u,'failed':%u", s->cut, s->refused, s->failed);
-	out_json_fmt(&doc, ",'complete':%i,'missing':[", sampler_is_complete(s));
-	if (s->missing[0])
-		out_json_fmt(&doc, "%s", s->missing);
-	out_str(&doc, "],\"shares\":[");
-	for (size_t i = 0; i < r->n_stacks; i++)
-		put_share(&doc, &list[i]);
-	out_str(&doc, "]}");
-	return ctl_print_json(s->c, &doc);
-}
-
 static void put_counts(struct sampler *s, struct out *o)
 {
 	if (s->longest_us)
@@ -228,7 +164,7 @@ static int finish(struct sampler *s, enum sampler_end end)
 	files = write_files(s, &f);
 	if (files < 0)
 		ctl_note(c, "%s", c->err.message);
-	r = ctl_is_json(c) ? print_json(s, &f, end) : print_text(s, &f);
+	r = ctl_is_json(c) ? sampler_print_json(s, &f, end) : print_text(s, &f);
 	if (r < 0)
 		return r;
 	r = status_of(s, end, &why);

@@ -75,6 +75,13 @@ static const char *name_process(struct ctl *c, uint32_t pid, struct rpc_arena *a
 	return rpc_arena_printf(a, "%s %u", h.comm, pid);
 }
 
+static void mark_begin(struct sampler *s)
+{
+	s->begin_us = clock_wall_us();
+	s->begin_ns = clock_now_ns();
+	s->begin_stopped_ns = s->budget.stopped_ns;
+}
+
 int sampler_begin(struct ctl *c, const struct sampler_options *o, const char *pid_text, struct sampler *ret)
 {
 	uint32_t ppm, rate;
@@ -95,9 +102,9 @@ int sampler_begin(struct ctl *c, const struct sampler_options *o, const char *pi
 	ret->signal_fd = signals_hold();
 	if (ret->signal_fd < 0)
 		return ctl_fail(c, -ret->signal_fd, "signalfd");
-	ret->begin_us = clock_wall_us();
 	ret->random = clock_now_ns() ^ ((uint64_t)getpid() << 32);
 	budget_init(&ret->budget, ppm, NS_PER_S / rate, clock_now_ns());
+	mark_begin(ret);
 	return 0;
 }
 
@@ -317,96 +324,31 @@ enum sampler_end sampler_run(struct sampler *s, uint64_t until_ns, uint64_t end_
 
 /* ------------------------------------------------------------------ what was seen ------------ */
 
+int sampler_next(struct sampler *s)
+{
+	int r = recording_reset(&s->recording);
+
+	if (r < 0)
+		return ctl_fail(s->c, -r, "the recording");
+	s->shortest_us = s->longest_us = 0;
+	s->incomplete = s->cut = s->refused = s->failed = 0;
+	s->missing[0] = '\0';
+	mark_begin(s);
+	return 0;
+}
+
 struct recording_facts sampler_facts(const struct sampler *s)
 {
-	uint64_t now = clock_now_ns();
+	const uint64_t stopped_ns = s->budget.stopped_ns - s->begin_stopped_ns, now = clock_now_ns();
 
 	return (struct recording_facts){ .begin_us = s->begin_us,
-					 .duration_us = (now - s->budget.begin_ns) / 1000,
-					 .stopped_us = s->budget.stopped_ns / 1000,
+					 .duration_us = (now - s->begin_ns) / 1000,
+					 .stopped_us = stopped_ns / 1000,
 					 .budget_ppm = s->budget.share_ppm,
-					 .measured_ppm = budget_measured_ppm(&s->budget, now) };
+					 .measured_ppm = budget_share_ppm(stopped_ns, now - s->begin_ns) };
 }
 
 bool sampler_is_complete(const struct sampler *s)
 {
 	return !s->missing[0] && !s->recording.full;
-}
-
-/* Where the waves or threads of a stack are, from the inside out, behind the process and the kernel. */
-static const char *where(struct sampler *s, const struct recording_stack *stack)
-{
-	uint32_t first = stack->threads ? 1 : 2;
-	auto_out struct out o = { 0 };
-
-	for (uint32_t i = stack->depth; i > first; i--)
-		out_fmt(&o, "%s%s", i < stack->depth ? " <- " : "", stack->frames[i - 1]->name);
-	if (!o.size)
-		out_str(&o, "-");
-	return out_error(&o) ? NULL : rpc_arena_strndup(&s->answers, o.data, o.size);
-}
-
-static const char *percent(struct sampler *s, double share)
-{
-	return rpc_arena_printf(&s->answers, "%.1f %%", share * 100);
-}
-
-static void add_row(struct sampler *s, struct table *t, const struct recording_share *share)
-{
-	const struct recording_stack *stack = share->stack;
-
-	table_str(t, percent(s, share->share));
-	table_str(t, rpc_arena_printf(&s->answers, "%.1f - %.1f %%", share->interval.low * 100,
-				      share->interval.high * 100));
-	if (!stack->threads)
-		table_str(t, stack->depth > 1 ? stack->frames[1]->name : NULL);
-	table_str(t, where(s, stack));
-}
-
-static int show_table(struct sampler *s, const struct recording_share *list, bool threads, size_t most)
-{
-	static const struct table_column of_waves[] = {
-		{ .title = "SHARE", .right = true },
-		{ .title = "95% INTERVAL", .right = true },
-		{ .title = "KERNEL", .importance = 2, .min = 8 },
-		{ .title = "WHERE", .importance = 1, .min = 12, .wrap = true },
-	};
-	static const struct table_column of_threads[] = {
-		{ .title = "SHARE", .right = true },
-		{ .title = "95% INTERVAL", .right = true },
-		{ .title = "THREADS", .importance = 1, .min = 12, .wrap = true },
-	};
-	auto_table struct table t = { 0 };
-	size_t shown = 0, more = 0;
-	int r;
-
-	table_init(&t, threads ? of_threads : of_waves, threads ? 3 : 4);
-	for (size_t i = 0; i < s->recording.n_stacks; i++) {
-		if (list[i].stack->threads != threads)
-			continue;
-		if (most && shown == most)
-			more++;
-		else if (++shown)
-			add_row(s, &t, &list[i]);
-	}
-	if (more)
-		table_note(&t, "%zu more: --verbose", more);
-	r = rpc_arena_error(&s->answers);
-	return r < 0 ? ctl_fail(s->c, -r, "the table") : ctl_print_table(s->c, &t);
-}
-
-int sampler_show(struct sampler *s, size_t most)
-{
-	struct recording_share *list;
-	int r;
-
-	rpc_arena_reset(&s->answers);
-	r = recording_shares(&s->recording, &s->answers, &list);
-	if (r < 0)
-		return ctl_fail(s->c, -r, "the shares");
-	r = show_table(s, list, false, most);
-	if (r < 0 || !s->recording.thread_captures)
-		return r;
-	out_char(&s->c->output.text, '\n');
-	return show_table(s, list, true, most);
 }

@@ -38,6 +38,7 @@ struct sampler {
 	struct rpc_arena answers; /**< Of one capture. */
 	uint64_t random;
 	uint64_t begin_us; /**< Microseconds since 1970. */
+	uint64_t begin_ns, begin_stopped_ns; /**< The same on the clock of the budget, and what it had paid for. */
 	int signal_fd; /**< Of signals_hold(). */
 	int keys_fd;   /**< Ends sampler_run() when it can be read; -1: there is none. */
 	int signo;
@@ -71,6 +72,8 @@ void sampler_end(struct sampler *s);
  * @param end_ns     When the whole recording ends, whose share of stopped time is kept; 0: that is not known.
  */
 enum sampler_end sampler_run(struct sampler *s, uint64_t until_ns, uint64_t end_ns);
+/** Forget what was seen, so that what follows is a recording of its own; the budget goes on.  @return as above. */
+int sampler_next(struct sampler *s);
 /** What the recording was like so far. */
 struct recording_facts sampler_facts(const struct sampler *s);
 /** Whether every capture was whole and counts. */
@@ -81,5 +84,7 @@ bool sampler_is_complete(const struct sampler *s);
  * @return 0, or negative with ctl.err.
  */
 int sampler_show(struct sampler *s, size_t most);
+/** Append everything as one JSON document, with why it ended.  @return as above. */
+int sampler_print_json(struct sampler *s, const struct recording_facts *f, enum sampler_end end);
 
 #endif /* CTL_VERBS_RECORD_SAMPLER_H */

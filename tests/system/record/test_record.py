@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""gpu-agentctl record: true shares at the cost that was allowed; whatever ends it, what was seen stays."""
+"""gpu-agentctl record and top: true shares at the cost that was allowed; whatever ends it, what was seen stays."""
 import contextlib
 import json
 import math
 import os
+import pty
 import random
+import select
 import signal
 import subprocess
 import sys
@@ -300,3 +302,54 @@ def test_sees_a_program_without_waves():
         document = record(s, "-d", "300ms")
         assert [e["frames"][0]["name"] for e in document["shares"]] == ["(no waves)"], document
         assert document["shares"][0]["share_ppm"] == 1000000, document
+
+
+def test_top_shows_table_after_table():
+    with Scene(app=STILL, gpus="gfx90a") as s:
+        run = s.ctl("top", s.app.pid, "-n", 2, "--interval", 700, "--overhead", "20%")
+        assert run.returncode == 0 and "\x1b" not in run.stdout, (run.returncode, run.stderr)
+        assert run.stdout.count("75.0 %") == 2 and run.stdout.count("train.hip:61 <- dot(") == 2, run.stdout
+        run = s.ctl("top", s.app.pid, "-n", 3, "--interval", 500, "--overhead", "20%", "-j")
+        documents = [json.loads(line) for line in run.stdout.splitlines()]
+        assert len(documents) == 3 and run.returncode == 0, run.stdout
+        # Each is of its own time.
+        for first, second in zip(documents, documents[1:]):
+            assert second["time_us"] >= first["time_us"] + first["duration_us"] - 1000, documents
+            assert second["captures"] and share_of(second, "train.hip:29")[0] == 0.25, documents
+        run = s.ctl("top", s.app.pid, "--once", "--interval", 300)
+        assert run.returncode == 0 and " capture" in run.stdout.splitlines()[0], run.stdout
+        for wrong in (("--once", "-n", 2), ("-n", 0), ("--interval", 1)):
+            assert s.ctl("top", s.app.pid, *wrong).returncode == 2, wrong
+
+
+def test_top_draws_a_page_and_quits():
+    with Scene(app=STILL, gpus="gfx90a") as s:
+        master, slave = pty.openpty()
+        env = {**os.environ, "GPU_AGENT_SOCKET": str(s.socket), "TERM": "xterm", "COLUMNS": "100", "LINES": "24"}
+        argv = [BIN / "gpu-agentctl", "top", str(s.app.pid), "--interval", "300", "--overhead", "20%"]
+        with subprocess.Popen(argv, env=env, stdin=slave, stdout=slave, stderr=subprocess.PIPE) as popen:
+            os.close(slave)
+            seen = b""
+            while seen.count(b"train.hip:61") < 2 or b"q quit" not in seen:
+                assert select.select([master], [], [], PATIENCE)[0], seen
+                seen += os.read(master, 65536)
+            os.write(master, b"xq")
+            while select.select([master], [], [], 0.2)[0]:
+                with contextlib.suppress(OSError):
+                    if os.read(master, 65536):
+                        continue
+                break
+            assert popen.wait(PATIENCE) == 0
+        os.close(master)
+
+
+def test_top_ends_with_the_process():
+    with Scene(app=STILL, gpus="gfx90a") as s:
+        env = {**os.environ, "GPU_AGENT_SOCKET": str(s.socket)}
+        argv = [BIN / "gpu-agentctl", "top", str(s.app.pid), "--interval", "300"]
+        with subprocess.Popen(argv, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True) as popen:
+            popen.stdout.readline()
+            s.app.popen.kill()
+            err = popen.communicate(timeout=PATIENCE)[1]
+            assert popen.returncode == 0 and "has ended" in err, (popen.returncode, err)

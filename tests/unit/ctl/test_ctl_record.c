@@ -62,7 +62,7 @@ static void keeps_the_share_whatever_captures_cost(void)
 		begin_run(&r, shares[i], 200 * SEC);
 		while (take(&r, changing_cost(r.captures), test_random() % (MS / 5)))
 			;
-		measured = budget_measured_ppm(&r.b, r.end);
+		measured = budget_share_ppm(r.b.stopped_ns, r.end - r.b.begin_ns);
 		CU_ASSERT(r.captures > 100);
 		TEST_ROW_EQ(i, r.worst_ns / 1000, 0);
 		/* The last capture may cost more than the one before, from which its cost was guessed. */
@@ -84,7 +84,7 @@ static void takes_no_capture_that_time_cannot_pay_for(void)
 	CU_ASSERT(take(&r, 40 * MS, 0));
 	CU_ASSERT(take(&r, 40 * MS, 0));
 	CU_ASSERT(!take(&r, 40 * MS, 0));
-	CU_ASSERT(budget_measured_ppm(&r.b, r.end) <= 10000);
+	CU_ASSERT(budget_share_ppm(r.b.stopped_ns, r.end - r.b.begin_ns) <= 10000);
 }
 
 /* Who has slept for a minute may make up for a second of it, and not for more by a burst. */
@@ -109,7 +109,7 @@ static void costs_nothing_and_keeps_the_rate(void)
 	while (take(&r, 0, 0))
 		;
 	CU_ASSERT(r.captures >= 990 && r.captures <= 1000);
-	TEST_EQ(budget_measured_ppm(&r.b, r.end), 0);
+	TEST_EQ(budget_share_ppm(r.b.stopped_ns, r.end - r.b.begin_ns), 0);
 	/* Somebody else says when. */
 	budget_delay(&r.b, r.end + SEC);
 	CU_ASSERT(budget_due(&r.b, 0) == r.end + SEC);
@@ -243,6 +243,9 @@ static void divides_a_capture_among_its_places(void)
 		sum += r.stacks[i]->weight;
 	TEST_EQ(sum, 4 * RECORDING_CAPTURE);
 	rpc_arena_deinit(&a);
+	TEST_EQ(recording_reset(&r), 0);
+	TEST_EQ(r.captures + r.n_stacks, 0);
+	TEST_STR(r.process, "train.py 42");
 	recording_deinit(&r);
 }
 
