@@ -19,7 +19,7 @@ if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
 import pytest
-from harness import BIN, PATIENCE, ROOT, Scene, kill_agent, wait_until
+from harness import BIN, PATIENCE, ROOT, CudaScene, Scene, kill_agent, wait_until
 from pprof_file import Profile
 
 CODE = ROOT / "sim/scenes/amd/train-gfx90a.co"
@@ -302,6 +302,14 @@ def test_sees_a_program_without_waves():
         document = record(s, "-d", "300ms")
         assert [e["frames"][0]["name"] for e in document["shares"]] == ["(no waves)"], document
         assert document["shares"][0]["share_ppm"] == 1000000, document
+
+
+def test_records_a_cuda_process():
+    with CudaScene() as s:
+        document = record(s, "-d", "2s", "--overhead", "30%")
+        assert document["complete"] and document["captures"] > 3 and document["stopped_us"], document
+        assert [f["name"] for f in document["shares"][0]["frames"]] == ["spin", "spin.cu:15"], document
+        assert share_of(document, "spin.cu:15")[0] == 1, document
 
 
 def test_top_shows_table_after_table():
