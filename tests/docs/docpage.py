@@ -22,7 +22,8 @@ PATH = re.compile(r"(?:#|//|--|;;) (/[\w./@-]+)(?:[,:]? .*)?$")
 SCENE = re.compile(r'(?:<!--|\.\\") scene: ([\w-]+)')
 STATUS = re.compile(r"\s# .*?exit status (\d+)$")
 # Verbs that go on until Ctrl-C.
-STAYS = re.compile(r"gpu-agentctl (watch|top|events|attach|suspend|watchpoint \d+ set)\b(?!.*(--count|-n |--once|--for|--lease|--until-eof))")
+STAYS = re.compile(r"gpu-agentctl (watch|top|events|attach|suspend|watchpoint \d+ set)\b"
+                   r"(?!.*(--count|-n |--once|--for|--lease|--until-eof))")
 # What starts a line that somebody is to type.
 PROGRAMS = ("gpu-agent", "scripts/", "sudo ", "systemctl ", "journalctl ", "apt-get ", "apt ", "make", "npm ", "socat ",
             "python3 ", "docker ", "podman ", "kubectl ", "srun ", "BIN=", "tests/", "build/", "bench/", "git ", "code ")

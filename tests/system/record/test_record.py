@@ -223,8 +223,8 @@ def test_all_files_say_the_same():
 
 
 def test_ends_with_the_process():
-    with Scene(app=STILL, gpus="gfx90a") as s, recording(s, "-d", "60s", "--overhead", "20%",
-                                                        f"--collapsed={s.directory}/x") as run:
+    with Scene(app=STILL, gpus="gfx90a") as s, \
+            recording(s, "-d", "60s", "--overhead", "20%", f"--collapsed={s.directory}/x") as run:
         wait_until(lambda: suspensions(s) > 0, "a capture")
         time.sleep(0.3)
         s.app.popen.kill()
@@ -237,8 +237,8 @@ def test_ends_with_the_process():
 
 @pytest.mark.parametrize("signo", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_with_what_it_has(signo):
-    with Scene(app=STILL, gpus="gfx90a") as s, recording(s, "-d", "60s", "--overhead", "20%",
-                                                        f"--svg={s.directory}/x.svg") as run:
+    with Scene(app=STILL, gpus="gfx90a") as s, \
+            recording(s, "-d", "60s", "--overhead", "20%", f"--svg={s.directory}/x.svg") as run:
         wait_until(lambda: suspensions(s) > 0, "a capture")
         time.sleep(0.3)
         run.send_signal(signo)
@@ -252,8 +252,8 @@ def test_a_signal_ends_it_with_what_it_has(signo):
 
 
 def test_the_agent_may_go():
-    with Scene(app=STILL, gpus="gfx90a") as s, recording(s, "-d", "60s", "--overhead", "20%",
-                                                        f"--pprof={s.directory}/x.pb") as run:
+    with Scene(app=STILL, gpus="gfx90a") as s, \
+            recording(s, "-d", "60s", "--overhead", "20%", f"--pprof={s.directory}/x.pb") as run:
         wait_until(lambda: suspensions(s) > 0, "a capture")
         time.sleep(0.3)
         kill_agent(s.agentd.pid)
