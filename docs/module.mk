@@ -23,6 +23,9 @@ man_aliases := gpu-agentd.service.8 gpu-agentd.socket.8 gpu-agent.conf.5
 extra_targets += $(addprefix $(O)/man/,$(man_aliases))
 installs += $(foreach m,$(man_aliases),644:$(O)/man/$(m):$(call man_dir,$(m)))
 
+# What assistants are told.
+installs += 644:docs/skills/gpu-hang/SKILL.md:$(skilldir)/gpu-hang/SKILL.md
+
 # Documents and examples lie in the document directory as they lie here, so that their links hold.
 docs_files := README.md SECURITY.md $(wildcard docs/*.md docs/[!m]*/*.md docs/pictures/*.[ps][nv]g)
 examples_files := examples/README.md $(wildcard examples/typescript/*)

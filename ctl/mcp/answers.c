@@ -13,6 +13,8 @@
 
 #define STATUS_FAILURE	1
 #define STATUS_NO_MATCH 3
+#define STATUS_NOT_PERMITTED 4
+#define STATUS_NOT_DEBUGGABLE 5
 #define STATUS_BUDGET	7
 #define STATUS_PARTIAL	8
 #define STATUS_NO_PROGRESS 10
@@ -83,14 +85,14 @@ static const char *status_name(int status)
 }
 
 /* What to do about an exit status where the command says nothing itself. */
-static const char *status_next(int status)
+static const char *status_next(const struct mcp_tool *tool, int status)
 {
 	switch (status) {
 	case STATUS_NO_MATCH:
 		return "call list for what there is";
-	case 4:
-	case 5:
-		return "call doctor, which tells what is missing";
+	case STATUS_NOT_PERMITTED:
+	case STATUS_NOT_DEBUGGABLE:
+		return tool->instead ? tool->instead : "call doctor, which tells what is missing";
 	case STATUS_BUDGET:
 		return "call again with a larger max_stop_ms";
 	default:
@@ -149,7 +151,7 @@ static void answer_failure(struct server *s, const struct call *c, int status)
 	if (!find_line(note, ERROR_PREFIX, &text))
 		out_fmt(&text, "%s has failed (exit status %d) and does not say why", c->tool->name, status);
 	(void)find_line(note, HINT_PREFIX, &hint);
-	answer_refused(s, c, status, text.data ? text.data : "out of memory", hint.data ? hint.data : status_next(status));
+	answer_refused(s, c, status, text.data ? text.data : "out of memory", hint.data ? hint.data : status_next(c->tool, status));
 }
 
 /* ------------------------------------------------------------------ pages -------------------- */

@@ -356,7 +356,8 @@ size_t calls_list(const struct server *s, struct pollfd *fds)
 /* Remember for how long the process was stopped: as the snapshot says, or else as long as that can have been. */
 static void charge(struct server *s, const struct call *c)
 {
-	uint64_t now_ns = clock_now_ns(), stopped_ns = now_ns - c->child_ns, us;
+	uint64_t now_ns = clock_now_ns(), pause_ns = c->command.pause_ms * MS_NS, us;
+	uint64_t stopped_ns = now_ns - c->child_ns > pause_ns ? now_ns - c->child_ns - pause_ns : 0;
 	const struct dap_json document = { c->child.text.data, c->child.text.size };
 
 	if (!c->command.pid)
@@ -404,11 +405,11 @@ static void show_document(struct server *s, struct call *c)
 
 static void on_end(struct server *s, struct call *c)
 {
+	charge(s, c);
 	if (c->state != CALL_RUNS) {
 		c->state = CALL_DONE;
 		return;
 	}
-	charge(s, c);
 	if (has_document(c)) {
 		show_document(s, c);
 		return;

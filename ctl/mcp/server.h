@@ -21,7 +21,7 @@
 
 /** Most calls that are not answered, with suspensions that are held, and how many programs run for them at a time. */
 #define CALLS_MAX     128
-#define CALLS_RUNNING 8
+#define CALLS_RUNNING 4
 #define HOLDS_MAX     8
 
 /** The revision of the protocol that a request is of. */

@@ -32,6 +32,7 @@ struct mcp_command {
 	bool too_long;
 	uint32_t pid;	      /**< Whose queues it may stop; 0: it stops none. */
 	uint32_t stop_ms;     /**< For so long at most. */
+	uint32_t pause_ms;    /**< For so long it only waits, between two stops. */
 	uint32_t deadline_ms; /**< Of the call. */
 	bool document;	      /**< It prints a snapshot, which is kept, and shown as `analyze` does. */
 	bool holds;	      /**< It stays, with queues stopped, until its standard input ends. */
@@ -53,6 +54,7 @@ struct mcp_tool {
 	bool writes_file; /**< Offered only where there is a directory as well. */
 	/* Annotations. */
 	bool changes, destroys, repeats_same, open_world;
+	const char *instead; /**< What to call where the process cannot be debugged so; NULL: doctor. */
 	/** @return 0, -EINVAL with @p why. */
 	int (*build)(const struct mcp_input *in, struct mcp_command *cmd, struct out *why);
 };

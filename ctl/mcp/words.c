@@ -26,6 +26,7 @@ void words_verb(const struct mcp_input *in, struct mcp_command *cmd, const char 
 	words_add(cmd, "gpu-agentctl");
 	words_add(cmd, "%s", verb);
 	words_add(cmd, "--socket=%s", in->options->socket);
+	words_add(cmd, "--timeout=%ums", in->options->timeout_ms ? in->options->timeout_ms : MCP_TIMEOUT_MS);
 	words_add(cmd, "--no-pager");
 	words_add(cmd, "--color=never");
 }
@@ -46,4 +47,5 @@ void words_max_stop(const struct mcp_input *in, struct mcp_command *cmd, uint32_
 	words_add(cmd, "--max-stop=%ums", asked);
 	cmd->pid = times ? input_number(in, "pid") : 0;
 	cmd->stop_ms = asked * times;
+	cmd->pause_ms = times > 1 ? input_number(in, "again_ms") : 0;
 }

@@ -29,6 +29,7 @@ static int run(struct ctl *c, int argc, char **argv)
 		.program = "/proc/self/exe",
 		.socket = c->socket,
 		.max_stop_ms = c->max_look_ms,
+		.timeout_ms = c->timeout_option ? c->timeout_ms : 0,
 		.allow_control = allow_control,
 		.directory = directory ? path : NULL,
 		.guide = SKILLDIR "/gpu-hang/SKILL.md",

@@ -72,9 +72,9 @@ static void command_of(const char *name, const char *arguments, struct out *ret)
 	if (mcp_args_read(tool->args, (struct dap_json){ arguments, strlen(arguments) }, values, ret) < 0 ||
 	    mcp_tool_build(&in, &cmd, ret) < 0)
 		return;
-	/* Socket and how it is printed are the same in all. */
+	/* Socket, time and how it is printed are the same in all. */
 	out_str(ret, cmd.argv[1]);
-	for (size_t i = 5; i < cmd.n; i++)
+	for (size_t i = 6; i < cmd.n; i++)
 		out_fmt(ret, " %s", cmd.argv[i]);
 }
 

@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Clients of the protocol's authors drive gpu-agentctl mcp; they check every message against the schema of its revision."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+import pytest
+
+import npm
+from harness import BIN, LONG_STOP, Scene, wait_until
+
+HERE = pathlib.Path(__file__).resolve().parent / "sdk"
+SECONDS = 120
+
+
+@pytest.fixture(name="script", scope="module")
+def _script():
+    script = npm.install(HERE).parent / "client.mjs"
+    shutil.copy(HERE / "client.mjs", script)
+    return script
+
+
+@pytest.fixture(name="scene", scope="module")
+def _scene():
+    with Scene(app=None, gpus="gfx90a,gfx90a") as s:
+        s.app = s.start("app", [BIN / "gpu-agent-simapp", "--kfd", s.mount / "kfd", "--scene", "hang"])
+        s.app.wait_line()
+        yield s
+
+
+@pytest.mark.parametrize("which", ["sdk", "legacy", "auto", "pin"])
+def test_client(script, scene, which):
+    """Version 1 of the SDK speaks 2025-11-25; version 2 as it is told, by initialize or without."""
+    run = subprocess.run(["node", script, which, BIN / "gpu-agentctl", "mcp", "--socket", scene.socket, LONG_STOP], text=True,
+                         capture_output=True, timeout=SECONDS, stdin=subprocess.DEVNULL, env={**os.environ, "TARGET": str(scene.app.pid)})
+    assert run.returncode == 0, run.stderr[-2000:]
+    found = json.loads(run.stdout)
+    assert len(found["tools"]) == 10 and all(t["annotations"]["readOnlyHint"] for t in found["tools"]), found["tools"]
+    assert str(scene.app.pid) in found["list"]["content"][0]["text"] and not found["list"].get("isError"), found["list"]
+    assert "all_reduce" in found["snapshot"]["content"][0]["text"], found["snapshot"]
+    assert found["wrong"]["isError"] and "whole number" in found["wrong"]["content"][0]["text"], found["wrong"]
+    assert json.loads(found["document"]["contents"][0]["text"])["schema"] == "gpu-agent.snapshot/1", found["document"]
+    assert found["diff"]["content"][0]["text"].split("\n")[1].startswith("HUNG"), found["diff"]
+    assert found["progress"] >= 1 and found["cancelled"] and found["again"]["content"], found
+    wait_until(lambda: not scene.target_state()["enabled"], "the process is let go")
