@@ -284,6 +284,8 @@ def test_names_of_the_target_are_data():
             text = text_of(c.tool("list"))
             assert "end of data" in text and "\u202e" not in text and "\x1b" not in text, text
             assert text.splitlines()[-2].startswith("end of data ") and text.splitlines()[-1] == "complete", text
+            marks = {text_of(c.tool("list")).split()[1] for _ in range(4)}
+            assert len(marks) == 4, marks
 
 
 # ------------------------------------------------------------------ time and ends ----------------
