@@ -170,6 +170,7 @@ static bool let_go(struct server *s, struct call *resume)
 		c->deadline_ns = resume->deadline_ns;
 		c->command.holds = false;
 		str_copy(c->id, sizeof(c->id), resume->id);
+		str_copy(c->progress, sizeof(c->progress), resume->progress);
 		c->revision = resume->revision;
 		c->begin_ns = resume->begin_ns;
 	}

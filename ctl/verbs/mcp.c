@@ -17,7 +17,7 @@ static const char *directory;
 
 static const struct argv_option options[] = {
 	{ "allow-control", 0, ARGV_FLAG, &allow_control, NULL, "also offer tools that suspend and resume queues" },
-	{ "directory", 0, ARGV_STRING, &directory, "DIR", "with --allow-control, also offer core files, which are written there" },
+	{ "directory", 0, ARGV_STRING, &directory, "PATH", "with --allow-control, also offer core files, which are written there" },
 	{ 0 },
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The server for assistants: messages, arguments, commands, pages, what is kept, and for how long a process may be stopped. */
+/* The server for assistants: messages, commands, pages, what is kept, and for how long a process may be stopped. */
 #include "base/out.h"
 #include "ctl/mcp/keep.h"
 #include "ctl/mcp/message.h"
