@@ -6,6 +6,7 @@
 #include "agentd/worker/process/late_memory.h"
 #include "agentd/worker/session/handlers.h"
 #include "agentd/worker/wait/wait.h"
+#include "base/clock.h"
 
 /* A core's memory answers; of a process, only a thread that may be late reads at addresses that the process names. */
 static struct late_memory *memory_of(struct session *s)
@@ -13,6 +14,14 @@ static struct late_memory *memory_of(struct session *s)
 	if (!s->late_memory && !s->target->memory.read)
 		s->late_memory = late_memory_create(&s->target->memory);
 	return s->late_memory;
+}
+
+/* For how long clients have kept queues suspended so far. */
+static uint64_t stood_ns(const struct session *s)
+{
+	uint64_t now = s->target->n_suspended ? clock_now_ns() - s->target->suspended_since_ns : 0;
+
+	return s->suspension.total_ns + now;
 }
 
 /* ------------------------------------------------------------------ in a snapshot ------------ */
@@ -28,7 +37,7 @@ static bool is_listed(const struct rpc_gpu_snapshot_result *doc, const char *tex
 int handlers_tell_waits(struct session *s, struct rpc_arena *a, const struct snapshot *seen, const uint32_t *group_of,
 			uint32_t look_up_ms, struct rpc_gpu_snapshot_result *doc, struct agent_err *err)
 {
-	struct wait_options o = { .look_up_ms = look_up_ms, .memory = memory_of(s) };
+	struct wait_options o = { .look_up_ms = look_up_ms, .memory = memory_of(s), .stood_ns = stood_ns(s) };
 	int r;
 
 	if (s->target->ops->vendor != RPC_VENDOR_AMD) {
@@ -77,6 +86,7 @@ int handlers_why_get(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 		return r;
 	session_note_stop(s, seen.waves.stopped_us);
 	o.memory = memory_of(s);
+	o.stood_ns = stood_ns(s);
 	o.look_up_ms = left_ms < HANDLERS_LOOK_UP_MS ? left_ms : HANDLERS_LOOK_UP_MS;
 	return wait_tell(s->target, arena, &o, &seen, &s->looks, ret, err);
 }

@@ -15,7 +15,7 @@ struct fact {
 
 struct past {
 	uint32_t number;
-	uint64_t time_ns;
+	uint64_t time_ns, stood_ns;
 	struct fact *facts;
 	size_t n, capacity;
 	bool sorted;
@@ -35,7 +35,7 @@ static int compare(const void *x, const void *y)
 	return a->state < b->state ? -1 : a->state > b->state;
 }
 
-struct past *history_begin(struct history **h, uint64_t now_ns, uint32_t *ret_number)
+struct past *history_begin(struct history **h, uint64_t now_ns, uint64_t stood_ns, uint32_t *ret_number)
 {
 	struct past *p;
 
@@ -53,7 +53,7 @@ struct past *history_begin(struct history **h, uint64_t now_ns, uint32_t *ret_nu
 	(*h)->last++;
 	p = &(*h)->looks[(*h)->last % LOOKS];
 	free(p->facts);
-	*p = (struct past){ .number = (*h)->last, .time_ns = now_ns };
+	*p = (struct past){ .number = (*h)->last, .time_ns = now_ns, .stood_ns = stood_ns };
 	*ret_number = p->number;
 	return p;
 }
@@ -78,6 +78,11 @@ void history_free(struct history *h)
 uint64_t past_time_ns(const struct past *p)
 {
 	return p->time_ns;
+}
+
+uint64_t past_stood_ns(const struct past *p)
+{
+	return p->stood_ns;
 }
 
 int past_add(struct past *p, uint64_t name, uint64_t state)

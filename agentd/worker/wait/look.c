@@ -418,9 +418,9 @@ static int find_places(struct look *l, const struct wait_options *o)
 static int begin(struct look *l, const struct wait_options *o, struct history **history,
 		 struct rpc_why_get_result *ret, struct agent_err *err)
 {
-	uint64_t now = clock_now_ns();
+	uint64_t now = clock_now_ns() - o->stood_ns;
 
-	l->now = history_begin(history, now, &ret->sample);
+	l->now = history_begin(history, now, o->stood_ns, &ret->sample);
 	if (!l->now)
 		return agent_err_no_memory(err, "why.get");
 	if (o->has_since) {
@@ -431,6 +431,8 @@ static int begin(struct look *l, const struct wait_options *o, struct history **
 		l->apart_ns = now - past_time_ns(l->before);
 		ret->has_interval_us = true;
 		ret->interval_us = l->apart_ns / 1000;
+		if (l->apart_ns < STILL_NS && o->stood_ns > past_stood_ns(l->before))
+			look_missing(l, "comparison: queues were suspended between the samples, and nothing moves meanwhile");
 	}
 	ret->samples = l->before ? 2 : 1;
 	return 0;
@@ -456,15 +458,18 @@ int wait_tell(struct target *t, struct rpc_arena *a, const struct wait_options *
 	      struct history **history, struct rpc_why_get_result *ret, struct agent_err *err)
 {
 	struct look l = { .target = t, .arena = a, .seen = seen, .memory = o->memory, .of_wave = o->of_wave };
-	int r = begin(&l, o, history, ret, err);
+	int r;
 
+	l.missing = rpc_arena_array(a, LOOK_MISSING_MAX, sizeof(*l.missing));
+	if (!l.missing)
+		return agent_err_no_memory(err, "why.get");
+	r = begin(&l, o, history, ret, err);
 	if (r < 0)
 		return r;
 	l.code.target = t;
 	for (size_t i = 0; o->of_wave && i < seen->waves.n_waves; i++)
 		o->of_wave[i] = WAIT_NONE;
-	l.missing = rpc_arena_array(a, LOOK_MISSING_MAX, sizeof(*l.missing));
-	r = l.missing ? find_places(&l, o) : -ENOMEM;
+	r = find_places(&l, o);
 	if (r == 0) {
 		look_at_polls(&l);
 		look_at_blocks(&l);

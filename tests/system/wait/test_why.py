@@ -75,6 +75,23 @@ def test_a_wave_that_may_poll_is_not_accused(gpu, words):
         assert "runs in a loop or sleeps" in " ".join(shown.stdout.split())
 
 
+def test_what_a_client_keeps_suspended_is_not_accused():
+    """Nothing moves meanwhile.  The wave that does not move when the queues run is accused as before."""
+    with WaitScene("gfx90a", block("gfx90a", "late-loop=0")) as s:
+        s.attach(control=True)
+        first = s.why()["sample"]
+        s.rpc.call("gpu.suspend", session=s.session, lease_ms=60000)
+        still = s.why()["sample"]
+        time.sleep(1.2)
+        for since in (first, still):
+            result = s.why(since=since)
+            assert not any(c["culprit"] for c in result["causes"]) and int(result["interval_us"]) < 1000000, result["causes"]
+            assert any(m.startswith("comparison: queues were suspended") for m in result["missing"]), result["missing"]
+        s.rpc.call("gpu.resume", session=s.session)
+        time.sleep(1.2)
+        assert s.culprits(since=still)[0]["text"].endswith("is the same in both samples")
+
+
 def test_split_barriers_are_told_by_place_and_counts():
     """gfx12: where the waves are, and that the hardware counts as many arrivals as waves are there."""
     with WaitScene("gfx1201", block("gfx1201", "last=memory")) as s:

@@ -56,7 +56,7 @@ static size_t waits_of(uint64_t moves_at, unsigned int after)
 	memcpy(program.ring + 8, &signal, 8);
 	program.moves_at = moves_at;
 	program.after = after;
-	l.now = history_begin(&history, 1, &number);
+	l.now = history_begin(&history, 1, 0, &number);
 	l.missing = rpc_arena_array(&arena, LOOK_MISSING_MAX, sizeof(*l.missing));
 	look_at_queues(&l);
 	n = l.n_waits;
