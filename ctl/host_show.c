@@ -291,12 +291,54 @@ static void print_group(struct ctl *c, const struct rpc_host_stacks_result *befo
 		print_end(o, g);
 }
 
+static void put_names(struct out *o, const char *before, const char *const *names, size_t n)
+{
+	for (size_t i = 0; i < n && i < 3; i++)
+		text_put(o, i ? ", " : before, names[i], "");
+	if (n > 3)
+		out_str(o, ", ...");
+}
+
+/* "2 tasks wait: Task-3, Task-4 of thread 4242, awaited by Task-1" */
+static void print_tasks(struct ctl *c, const struct rpc_async_tasks *t)
+{
+	struct out *o = &c->output.text;
+	auto_out struct out title = { 0 };
+	struct line *lines = rpc_arena_array(&c->arena, t->n_frames, sizeof(*lines));
+	size_t n = c->verbose || t->n_frames <= FRAMES_SHOWN ? t->n_frames : FRAMES_SHOWN - 1;
+	size_t columns;
+
+	if (!lines)
+		return;
+	for (size_t i = 0; i < t->n_frames; i++)
+		lines[i].python = &t->frames[i];
+	columns = columns_of(c, lines, n);
+	print_count(&title, t->tasks, "task", "tasks");
+	out_str(&title, t->running ? " running" : t->tasks == 1 ? " waits" : " wait");
+	put_names(&title, ": ", t->names, t->n_names);
+	out_fmt(&title, " of thread %u", t->thread);
+	put_names(&title, ", awaited by ", t->awaited_by, t->n_awaited_by);
+	if (!t->consistent)
+		out_str(&title, ", may be of different moments");
+	out_char(o, '\n');
+	out_str(o, color_begin(COLOR_HEADER, c->output.color));
+	if (title.data)
+		text_wrap(o, title.data, title.size, c->output.width, INDENT);
+	out_str(o, color_end(COLOR_HEADER, c->output.color));
+	for (size_t i = 0; i < n; i++)
+		print_line(c, o, &lines[i], columns);
+	if (n < t->n_frames)
+		out_fmt(o, "%*s(%zu more: --verbose)\n", INDENT, "", t->n_frames - n);
+}
+
 void host_show_stacks(struct ctl *c, const struct rpc_host_stacks_result *r,
 		      const struct rpc_host_stacks_result *before)
 {
 	print_head(c, r);
 	for (size_t i = 0; i < r->n_groups; i++)
 		print_group(c, before, &r->groups[i]);
+	for (size_t i = 0; i < r->n_tasks; i++)
+		print_tasks(c, &r->tasks[i]);
 }
 
 /* ------------------------------------------------------------------ rows --------------------- */

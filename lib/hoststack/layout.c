@@ -73,6 +73,10 @@ struct entry {
 #define OBJECT	     { 352, 400, 464 }
 #define STR	     { 536, 616, 712 }
 #define BYTES	     { 512, 592, 688 }
+#define TYPE	     { 368, 416, 480 }
+#define SET	     { 0, 496, 592 }
+#define LONG	     { 488, 568, 664 }
+#define GENERATOR    { 0, 664, 792 }
 
 /* Include/internal/pycore_debug_offsets.h of each release; the positions do not change within one. */
 static const struct entry entries[] = {
@@ -112,6 +116,18 @@ static const struct entry entries[] = {
 	{ MEMBER(bytes_data), { 528, 608, 704 }, BYTES, 1, 256, false },
 };
 
+/* Without these there are no tasks, and frames all the same. */
+static const struct entry coroutine_entries[] = {
+	{ MEMBER(frame_stack), { 0, 296, 360 }, FRAME, 8, HOSTSTACK_FRAME_MAX, false },
+	{ MEMBER(generator_frame), { 0, 680, 808 }, GENERATOR, 8, 1024, false },
+	{ MEMBER(generator_state), { 0, 688, 816 }, GENERATOR, 1, 1024, false },
+	{ MEMBER(type_flags), { 0, 440, 504 }, TYPE, 8, 2048, false },
+	{ MEMBER(long_tag), { 0, 576, 672 }, LONG, 8, 256, false },
+	{ MEMBER(long_digits), { 0, 584, 680 }, LONG, 4, 256, false },
+	{ MEMBER(set_table), { 0, 512, 608 }, SET, 8, 1024, false },
+	{ MEMBER(set_mask), { 0, 520, 616 }, SET, 8, 1024, false },
+};
+
 bool hoststack_layout_is_table(const uint8_t *bytes, size_t size)
 {
 	return size >= TABLE_HEAD && !memcmp(bytes, "xdebugpy", 8);
@@ -142,6 +158,17 @@ static int read_entry(const uint8_t *table, size_t release, const struct entry *
 	stored = (uint32_t)value;
 	memcpy((char *)ret + e->member, &stored, sizeof(stored));
 	return 0;
+}
+
+static void read_coroutine(const uint8_t *table, size_t release, struct hoststack_layout *ret)
+{
+	const struct hoststack_layout without = *ret;
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(coroutine_entries) && r == 0; i++)
+		r = read_entry(table, release, &coroutine_entries[i], ret);
+	if (r < 0)
+		*ret = without;
 }
 
 /* The lock's members are told as members of the interpreter that has its own lock. */
@@ -182,6 +209,7 @@ int hoststack_layout_read(const uint8_t *table, size_t size, struct hoststack_la
 		r = read_entry(table, release, &entries[i], &l);
 	if (r == 0)
 		r = read_lock(table, release, &l);
+	read_coroutine(table, release, &l);
 	if (r < 0)
 		return r;
 	/* PyCompactUnicodeObject adds two members to PyASCIIObject; 3.15 tells it, too. */

@@ -47,6 +47,8 @@ struct hoststack_layout {
 	uint32_t object_size, object_type;
 	uint32_t str_state, str_length, str_ascii, str_compact;
 	uint32_t bytes_length, bytes_data;
+	/** For coroutines that no thread runs (3.14 on); all 0 if one of them makes no sense. */
+	uint32_t frame_stack, generator_frame, generator_state, type_flags, long_tag, long_digits, set_table, set_mask;
 };
 
 /** The row of constants for 3.8 to 3.12.  @param minor  8 to 12.  @return NULL: there is none. */

@@ -62,6 +62,7 @@ $(foreach t,code core mappings wait,$(eval $(call worker_fuzz,$(t))))
 
 $(eval $(call fuzz_target,hoststack,hoststack))
 $(eval $(call fuzz_target,hoststack_native,hoststack))
+$(eval $(call fuzz_target,hoststack_asyncio,hoststack))
 $(eval $(call fuzz_target,waits,waits symbols))
 $(eval $(call fuzz_target,waits_graph,waits))
 $(eval $(call fuzz_target,store,store))

@@ -349,7 +349,7 @@ static void fill_pythons(struct rpc_arena *a, const struct reading *r, struct rp
 			.implementation = "cpython", .version = version_text(a, p->version),
 			.free_threaded = p->free_threaded, .interpreters = p->interpreters,
 			.has_lock_holder = p->holder > 0, .lock_holder = p->holder,
-			.asyncio = "not_read", .why = p->why,
+			.asyncio = r->pythons_tasks[i] ? "read" : "not_read", .why = p->why,
 		};
 	}
 }
@@ -513,6 +513,7 @@ void answer_fill(struct rpc_arena *a, struct reading *r, pid_t pid, struct rpc_h
 	ret->threads = (uint32_t)r->tasks->n;
 	fill_pythons(a, r, ret);
 	fill_groups(a, r, pid, ret);
+	asyncio_fill(a, &r->async, ret);
 	fill_rank(a, &r->rank, ret);
 	fill_children(a, r, ret);
 	fill_findings(a, r, pid, ret);

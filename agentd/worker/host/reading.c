@@ -24,9 +24,7 @@
 /* A thread that is woken runs long before, unless the machine is very busy. */
 #define WAKE_NS	       20000000
 
-static void note(struct reading *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void note(struct reading *r, const char *format, ...)
+void reading_note(struct reading *r, const char *format, ...)
 {
 	va_list ap;
 
@@ -213,10 +211,10 @@ static void note_absent(struct reading *r, const struct hoststack_threads *t)
 	for (size_t i = 0; r->from.core && i < t->n; i++)
 		n += !tasks_find(r->tasks, t->list[i].tid);
 	if (n)
-		note(r, "python: the core does not have %zu of its %zu threads, or by other ids", n, t->n);
+		reading_note(r, "python: the core does not have %zu of its %zu threads, or by other ids", n, t->n);
 }
 
-static int read_python(struct reading *r, size_t index, struct reading_python *told)
+static int read_python(struct reading *r, size_t index, uint64_t base, struct reading_python *told)
 {
 	const struct hoststack_python *p = &r->python[index];
 	struct hoststack_threads t = { 0 };
@@ -234,12 +232,14 @@ static int read_python(struct reading *r, size_t index, struct reading_python *t
 	told->interpreters = t.interpreters;
 	told->holder = holder_of(r, &t);
 	if (t.is_cut)
-		note(r, "threads: the interpreter's list could not be followed to its end");
+		reading_note(r, "threads: the interpreter's list could not be followed to its end");
 	if (t.n)
 		qsort(t.list, t.n, sizeof(*t.list), by_thread);
 	note_absent(r, &t);
 	for (size_t i = 0; i < t.n && e == 0;)
 		e = read_thread(r, index, &t, &i);
+	if (e == 0)
+		e = asyncio_read(r, index, base, &t);
 	hoststack_threads_free(&t);
 	return e;
 }
@@ -260,7 +260,7 @@ static int look_into(struct reading *r, uint64_t base)
 		told.why = "its release is not known to this agent (3.8 to 3.15 are)";
 	else if (e == -EBADMSG)
 		told.why = "its table of offsets makes no sense";
-	e = e == 0 ? read_python(r, r->n_pythons, &told) : 0;
+	e = e == 0 ? read_python(r, r->n_pythons, base, &told) : 0;
 	/* A second copy of the library is loaded, and not used. */
 	if (e == 0 && !told.why && !told.interpreters)
 		return 0;
@@ -268,7 +268,7 @@ static int look_into(struct reading *r, uint64_t base)
 	r->pythons[r->n_pythons++] = told;
 	pthread_mutex_unlock(&r->mutex);
 	if (told.why)
-		note(r, "python: %s", told.why);
+		reading_note(r, "python: %s", told.why);
 	return e;
 }
 
@@ -372,11 +372,11 @@ static int read_packets(struct reading *r, struct event_packets *ret)
 		if (hoststack_is_over(e))
 			return e;
 		if (e < 0)
-			note(r, "queue %u of GPU %u: its packets %s", q->queue_id, q->gpu_id,
+			reading_note(r, "queue %u of GPU %u: its packets %s", q->queue_id, q->gpu_id,
 			     e == -EINVAL ? "make no sense" : "cannot be read");
 	}
 	if (ret->is_cut)
-		note(r, "queues: more than %u packets of one of them", EVENT_PACKETS_MAX);
+		reading_note(r, "queues: more than %u packets of one of them", EVENT_PACKETS_MAX);
 	return 0;
 }
 
@@ -436,9 +436,9 @@ static void read_children(struct reading *r)
 	ssize_t n = list ? tasks_children(r->tasks, list, READING_CHILDREN_MAX) : 0;
 
 	if (n > READING_CHILDREN_MAX)
-		note(r, "children: %zd of %zd", n - READING_CHILDREN_MAX, n);
+		reading_note(r, "children: %zd of %zd", n - READING_CHILDREN_MAX, n);
 	if (n < 0)
-		note(r, "children: this kernel does not list them");
+		reading_note(r, "children: this kernel does not list them");
 	pthread_mutex_lock(&r->mutex);
 	r->children = list;
 	r->n_children = n < 0 ? 0 : n < READING_CHILDREN_MAX ? (size_t)n : READING_CHILDREN_MAX;
@@ -464,7 +464,7 @@ static void note_files(struct reading *r)
 	const size_t n = core_memory_not_read(r->from.core, &first);
 
 	if (n)
-		note(r, "files: %zu %s not read: %.80s%s: %s", n, n == 1 ? "was" : "were", first->path,
+		reading_note(r, "files: %zu %s not read: %.80s%s: %s", n, n == 1 ? "was" : "were", first->path,
 		     n == 1 ? "" : " and others", first->error ? strerror(-first->error) : "it is not the one that was loaded");
 }
 
@@ -486,12 +486,12 @@ static void *run(void *ctx)
 	if (e == 0)
 		e = read_gpu_waits(r);
 	if (e == -EDQUOT)
-		note(r, "threads: those not read yet when %u MiB of the process had been read",
+		reading_note(r, "threads: those not read yet when %u MiB of the process had been read",
 		     (unsigned)(READ_BYTES_MAX >> 20));
 	else if (e == -ETIME)
-		note(r, "threads: those not read yet after %u ms", READ_MS);
+		reading_note(r, "threads: those not read yet after %u ms", READ_MS);
 	else if (e < 0 && e != -ESRCH)
-		note(r, "threads: their stacks: %s", strerror(-e));
+		reading_note(r, "threads: their stacks: %s", strerror(-e));
 	/* The last, because the program may have put its environment where a read never ends. */
 	read_process(r);
 	if (r->from.core)
@@ -569,7 +569,7 @@ bool reading_run(struct reading *r)
 		return true;
 	}
 	if (pthread_create(&thread, NULL, run, r)) {
-		note(r, "threads: their stacks: no thread to read them");
+		reading_note(r, "threads: their stacks: no thread to read them");
 		return true;
 	}
 	pthread_mutex_lock(&r->mutex);
@@ -581,7 +581,7 @@ bool reading_run(struct reading *r)
 		pthread_join(thread, NULL);
 		return true;
 	}
-	note(r, "threads: those not read yet after %u ms: memory of the process does not answer", READ_MS + HANG_MS);
+	reading_note(r, "threads: those not read yet after %u ms: memory of the process does not answer", READ_MS + HANG_MS);
 	return false;
 }
 
@@ -594,6 +594,7 @@ void reading_deinit(struct reading *r)
 		free(r->rows[i].native.places);
 	}
 	native_reader_deinit(&r->native);
+	asyncio_free(&r->async);
 	free(r->rows);
 	free(r->children);
 	memory_guard_deinit(&r->guard);

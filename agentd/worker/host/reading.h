@@ -13,6 +13,7 @@
 
 #include <pthread.h>
 
+#include "agentd/worker/host/asyncio.h"
 #include "agentd/worker/host/core_memory.h"
 #include "agentd/worker/host/event_wait.h"
 #include "agentd/worker/host/memory_guard.h"
@@ -90,6 +91,8 @@ struct reading {
 	struct reading_row *rows; /**< malloc'ed, one for each of the tasks. */
 	struct reading_python pythons[READING_PYTHONS_MAX];
 	size_t n_pythons;
+	bool pythons_tasks[READING_PYTHONS_MAX]; /**< Their tasks of asyncio were read. */
+	struct reading_tasks async;
 	char notes[READING_NOTES_MAX][160]; /**< What is missing. */
 	size_t n_notes;
 	struct rank rank;
@@ -102,6 +105,8 @@ struct reading {
 	struct native_reader native;
 };
 
+/** Say that something is missing. */
+void reading_note(struct reading *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /** Take the queues that a call names.  @param a  Holds them.  @return 0, -ENOMEM. */
 int reading_take_queues(struct reading_from *from, struct rpc_arena *a, const struct rpc_host_stacks_params *p);
 /** @return 0 or -errno. */

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Frames of Debian's newer interpreters, which this release does not have: as the program itself tells them, and as CPython's own
 profiler does.  Each comes with all libraries below it into a tree of its own (scripts/fetch-peers)."""
+import ast
+import collections
 import os
 import re
 import signal
@@ -19,6 +21,7 @@ from harness import ROOT, Scene, wait_until
 from peers import fetch, linker
 
 MANY = ROOT / "tests/system/host/many.py"
+TASKS = ROOT / "tests/system/host/tasks.py"
 PLACE = re.compile(r'  File "(.*)", line (\d+),? in (.*)')
 
 
@@ -104,3 +107,65 @@ def test_frames_are_those_that_cpythons_profiler_tells():
             assert [(name, line) for name, _, line in frames] == [(name, line) for name, _, line in theirs[tid]], tid
             # It leaves out the beginning of a path.
             assert all(mine[1].endswith(file) for mine, (_, file, _) in zip(frames, theirs[tid])), (frames, theirs[tid])
+
+
+def tasks_of_program(process):
+    """[(name, chain of coroutines)] as the program itself has them, sorted."""
+    os.kill(process.pid, signal.SIGUSR1)
+    wait_until(lambda: "told" in process.err().split("\n"), "the program tells its tasks")
+    return sorted(ast.literal_eval(line[5:]) for line in process.err().split("\n") if line.startswith("task "))
+
+
+def chains(doc):
+    """{(chain of coroutines): how many tasks}"""
+    found = collections.Counter()
+    for g in doc["tasks"]:
+        found[tuple((f["function"], f["file"], f["line"]) for f in g["frames"])] += g["tasks"]
+    return found
+
+
+@pytest.mark.parametrize("version", ["3.14", "3.15"])
+def test_tasks_of_asyncio_are_those_that_the_program_tells(version):
+    argv, env = interpreter(version)
+    with Scene(app=None) as s:
+        process = s.start("python", [*argv, TASKS], env=env)
+        process.wait_line()
+        doc = read(s, process.pid)
+        assert doc["python"][0]["asyncio"] == "read" and all(g["consistent"] for g in doc["tasks"]), doc
+        assert not any("task" in m for m in doc["missing"]), doc["missing"]
+        told = tasks_of_program(process)
+        assert len(told) == 2 * 11 and chains(doc) == collections.Counter(tuple(chain) for _, chain in told), (chains(doc), told)
+        assert {n for g in doc["tasks"] for n in g["names"]} <= {name for name, _ in told}
+        assert {g["thread"] for g in doc["tasks"]} <= {t for g in doc["groups"] for t in g["tids"]}
+        threads = {g["thread"] for g in doc["tasks"]}
+        assert len(threads) == 2
+        for tid in threads:
+            mine = {n: g for g in doc["tasks"] if g["thread"] == tid for n in g["names"]}
+            # They wait at one place; who awaits them is told of all.
+            assert mine["Größe-0"] is mine["alone"] and mine["Größe-0"]["tasks"] == 4, mine
+            assert sorted(mine["alone"]["awaited_by"]) == sorted(["gather", *mine["gather"]["awaited_by"]]), mine
+            assert [f["function"] for f in mine["Größe-0"]["frames"]][-3:] == ["inner", "middle", "outer"], mine
+        text = " ".join(s.ctl("stacks", process.pid).stdout.split())
+        assert "4 tasks wait: " in text and "awaited by " in text and "Event.wait" in text, text
+
+
+def test_tasks_that_run_are_never_called_consistent():
+    """A loop that starts and ends tasks without pause."""
+    argv, env = interpreter("3.14")
+    code = ("import asyncio, os\nasync def leaf():\n    await asyncio.sleep(0)\nasync def main():\n"
+            "    print(os.getpid(), flush=True)\n    while True:\n        await asyncio.gather(*(leaf() for _ in range(20)))\n"
+            "asyncio.run(main())\n")
+    with Scene(app=None) as s:
+        process = s.start("python", [*argv, "-c", code], env=env)
+        process.wait_line()
+        unsure = 0
+        for _ in range(100):
+            doc = s.rpc.call("host.stacks", pid=process.pid, native=False)
+            for g in doc.get("tasks", []):
+                names = [f["function"] for f in g["frames"]]
+                if g["consistent"]:
+                    assert names[-1:] in ([], ["leaf"], ["main"]) and "Task" in g["names"][0], g
+                else:
+                    unsure += 1
+                    assert any(m.startswith("tasks of thread") for m in doc["missing"]), doc["missing"]
+        assert unsure, "the loop never waits"
