@@ -387,6 +387,14 @@ static void fill_missing_native(struct rpc_arena *a, const struct reading *r, st
 						 native_missing[i].which, ends[i], r->tasks->n, native_missing[i].why);
 }
 
+static const char *why_torn(const struct reading *r)
+{
+	if (!r->from.core)
+		return "ran while they were read: their frames may be of different moments";
+	return r->from.is_mixed ? "ran while the core was written: their frames may be of different moments" :
+				  "have frames that make no sense in this core";
+}
+
 static void fill_missing(struct rpc_arena *a, const struct reading *r, struct rpc_host_stacks_result *ret)
 {
 	uint32_t torn = 0, cut = 0;
@@ -403,9 +411,8 @@ static void fill_missing(struct rpc_arena *a, const struct reading *r, struct rp
 	if (r->tasks->is_cut)
 		ret->missing[ret->n_missing++] = rpc_arena_printf(a, "threads: more than %u", TASKS_MAX);
 	if (torn)
-		ret->missing[ret->n_missing++] = rpc_arena_printf(
-			a, "frames: %u of %zu threads ran while %s: their frames may be of different moments", torn, r->tasks->n,
-			r->from.core ? "the core was written" : "they were read");
+		ret->missing[ret->n_missing++] = rpc_arena_printf(a, "frames: %u of %zu threads %s", torn, r->tasks->n,
+								  why_torn(r));
 	if (cut)
 		ret->missing[ret->n_missing++] = rpc_arena_printf(a, "frames: outer ones of %u threads, which are very deep",
 								  cut);
