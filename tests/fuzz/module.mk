@@ -51,6 +51,8 @@ $(eval $(call fuzz_target,ctl_hosts,ctl protocol,$(protocol_ldlibs)))
 fuzz_ctl_hosts_deps := $(protocol_gen)
 $(eval $(call fuzz_target,ctl_slurm,ctl protocol,$(protocol_ldlibs)))
 fuzz_ctl_slurm_deps := $(protocol_gen)
+$(eval $(call fuzz_target,ctl_pods,ctl protocol,$(protocol_ldlibs)))
+fuzz_ctl_pods_deps := $(protocol_gen)
 
 $(foreach t,amdgpu compress cuda process,$(eval $(call fuzz_target,corefile_$(t),corefile,$(corefile_ldlibs))))
 

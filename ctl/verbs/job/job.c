@@ -22,20 +22,20 @@
 #include "ctl/job/hosts.h"
 #include "ctl/job/slurm.h"
 #include "ctl/report/report.h"
+#include "ctl/verbs/job/job.h"
+#include "ctl/verbs/job/kubernetes.h"
 #include "ctl/verbs/job/merge_files.h"
 
 /* Programs at a time.  ssh takes a tenth of a second of the processor for each host. */
 #define WINDOW          32
 #define DEADLINE_MS     10000
 #define DEADLINE_MAX_MS 600000
-#define DEADLINE_MIN_MS 100
 /* Most bytes of one answer: a merged document of 1,024 ranks has a tenth of it. */
 #define ANSWER_MAX     ((size_t)8 << 20)
 #define HOSTS_FILE_MAX ((size_t)1 << 20)
 #define NODE_PIDS_MAX  16384
-#define ARGUMENTS_MAX  20
 
-static const char *pids, *hosts_path, *slurm, *slurm_node, *deadline, *page_path;
+static const char *pids, *hosts_path, *slurm, *slurm_node, *pods, *pod_uids, *agents, *context, *deadline, *page_path;
 static bool all;
 
 static const struct argv_option options[] = {
@@ -44,25 +44,18 @@ static const struct argv_option options[] = {
 	{ "hosts", 0, ARGV_STRING, &hosts_path, "FILE", "the same on the hosts that FILE lists, over ssh" },
 	{ "slurm", 0, ARGV_STRING, &slurm, "JOBID", "the processes of a job of Slurm, on all its nodes, by srun" },
 	{ "slurm-node", 0, ARGV_STRING, &slurm_node, "JOBID", "those on this node" },
+	{ "kubernetes", 0, ARGV_STRING, &pods, "NAMESPACE/SELECTOR", "the processes of these pods, on all their nodes, by kubectl" },
+	{ "agents", 0, ARGV_STRING, &agents, "NAMESPACE", "where the agent's pods are (default gpu-agent)" },
+	{ "kube-context", 0, ARGV_STRING, &context, "NAME", "context of kubectl" },
+	{ "pod-uids", 0, ARGV_STRING, &pod_uids, "UID", "processes of these pods on this node, joined by commas" },
 	{ "deadline", 0, ARGV_STRING, &deadline, "TIME", "be done by then, with what there is (default 10s)" },
 	{ "report", 0, ARGV_STRING, &page_path, "FILE", "also write one page of HTML" },
 	{ 0 },
 };
 
-/* What the functions of one job work on. */
-struct job {
-	struct ctl *c;
-	struct merge *merge;
-	uint64_t deadline_ns;
-	struct collect_task *tasks;
-	size_t n;
-	struct rpc_arena answer; /* One at a time. */
-};
-
 /* ------------------------------------------------------------------ answers ------------------ */
 
-/* Note that something was not seen, and why; the first reason is the error in case nothing was. */
-static int miss(struct job *j, const char *name, const char *why)
+int job_miss(struct job *j, const char *name, const char *why)
 {
 	const char *text = rpc_arena_printf(&j->c->arena, "%s: %s", name, why);
 
@@ -147,7 +140,7 @@ static int add_answer(void *data, const struct collect_task *t)
 	int r;
 
 	if (!has_document(t))
-		return miss(j, t->name, end_text(j, t));
+		return job_miss(j, t->name, end_text(j, t));
 	rpc_arena_reset(&j->answer);
 	r = document_parse("its answer", t->text, t->size, &j->answer, &d, &err);
 	if (r == 0 && !d.merged) {
@@ -160,13 +153,12 @@ static int add_answer(void *data, const struct collect_task *t)
 	}
 	if (r == 0)
 		r = merge_add(j->merge, &d, &err);
-	return r < 0 ? miss(j, t->name, err.message) : 0;
+	return r < 0 ? job_miss(j, t->name, err.message) : 0;
 }
 
 /* ------------------------------------------------------------------ whom to ask -------------- */
 
-/* @param argv  NULL: begin() makes it, as it depends on the time that is left. */
-static int add_task(struct job *j, const char *name, const char *const *argv)
+int job_add_task(struct job *j, const char *name, const char *const *argv)
 {
 	if (!name)
 		return ctl_fail(j->c, ENOMEM, "the job");
@@ -174,8 +166,7 @@ static int add_task(struct job *j, const char *name, const char *const *argv)
 	return 0;
 }
 
-/* A copy of the words that lives as long as the job; NULL when memory is exhausted, also for one of the words. */
-static const char *const *keep_argv(struct job *j, const char *const *argv, size_t n)
+const char *const *job_keep_argv(struct job *j, const char *const *argv, size_t n)
 {
 	const char **copy = rpc_arena_array(&j->c->arena, n + 1, sizeof(*copy));
 
@@ -187,12 +178,11 @@ static const char *const *keep_argv(struct job *j, const char *const *argv, size
 	return copy;
 }
 
-/* The part of a host or node in the time that is left, without some for the way there and back. */
-static uint32_t remote_ms(const struct job *j)
+uint32_t job_remote_ms(const struct job *j)
 {
 	uint32_t ms = (uint32_t)clock_left_ms(j->deadline_ns) / 10 * 8;
 
-	return ms < DEADLINE_MIN_MS ? DEADLINE_MIN_MS : ms;
+	return ms < JOB_DEADLINE_MIN_MS ? JOB_DEADLINE_MIN_MS : ms;
 }
 
 /* This program, whatever PATH says. */
@@ -213,10 +203,10 @@ static const char *process_name(struct job *j, uint32_t pid)
 	return rpc_arena_printf(&j->c->arena, "process %u of %s", pid, host);
 }
 
-static int add_process(struct job *j, uint32_t pid)
+int job_add_process(struct job *j, uint32_t pid)
 {
 	struct rpc_arena *a = &j->c->arena;
-	const char *argv[ARGUMENTS_MAX] = { own_path(j), "snapshot",     rpc_arena_printf(a, "%u", pid),
+	const char *argv[JOB_ARGUMENTS_MAX] = { own_path(j), "snapshot",     rpc_arena_printf(a, "%u", pid),
 					    "--host",    "--json=short", "--quiet",
 					    "--socket",  j->c->socket };
 	const char *const *kept;
@@ -226,11 +216,11 @@ static int add_process(struct job *j, uint32_t pid)
 		argv[n++] = "--max-stop";
 		argv[n++] = rpc_arena_printf(a, "%ums", j->c->max_stop_ms);
 	}
-	kept = keep_argv(j, argv, n);
-	return kept ? add_task(j, process_name(j, pid), kept) : ctl_fail(j->c, ENOMEM, "the job");
+	kept = job_keep_argv(j, argv, n);
+	return kept ? job_add_task(j, process_name(j, pid), kept) : ctl_fail(j->c, ENOMEM, "the job");
 }
 
-static int make_room(struct job *j, size_t n)
+int job_make_room(struct job *j, size_t n)
 {
 	j->tasks = rpc_arena_array(&j->c->arena, n, sizeof(*j->tasks));
 	return j->tasks ? 0 : ctl_fail(j->c, ENOMEM, "the job");
@@ -243,9 +233,9 @@ static int add_pids(struct job *j)
 	int r = args_u32_list(j->c, "--pids", pids, &list, &n);
 
 	if (r == 0)
-		r = make_room(j, n);
+		r = job_make_room(j, n);
 	for (size_t i = 0; r == 0 && i < n; i++)
-		r = list[i] ? add_process(j, list[i]) : ctl_usage(j->c, "--pids: 0 is no process");
+		r = list[i] ? job_add_process(j, list[i]) : ctl_usage(j->c, "--pids: 0 is no process");
 	return r;
 }
 
@@ -259,13 +249,13 @@ static int add_all(struct job *j)
 	if (r == 0)
 		r = ctl_called(c, rpc_client_process_list(c->client, NULL, &c->arena, &l, &c->err));
 	if (r == 0)
-		r = make_room(j, l.n_processes);
+		r = job_make_room(j, l.n_processes);
 	for (size_t i = 0; r == 0 && i < l.n_processes; i++) {
 		const struct rpc_process *p = &l.processes[i];
 
 		/* What keeps one of this user's may be over when it is asked: another client that just attaches. */
 		if (p->debuggable || p->uid == geteuid())
-			r = add_process(j, p->pid);
+			r = job_add_process(j, p->pid);
 	}
 	if (r < 0 || j->n)
 		return r;
@@ -274,13 +264,42 @@ static int add_all(struct job *j)
 	return -ESRCH;
 }
 
+static int keep_text(void *data, const struct collect_task *t)
+{
+	struct printed *p = data;
+
+	if (t->end != COLLECT_ENDED || t->status)
+		return agent_err_set(&p->c->err, RPC_ERROR_FAILED, EIO, p->op, NULL, "%s %s: %s", t->argv[0],
+				     t->argv[1],
+				     t->note[0]               ? t->note
+				     : t->end == COLLECT_LATE ? "no answer before the deadline"
+							      : "it has failed");
+	p->text = rpc_arena_strndup(&p->c->arena, t->text, t->size);
+	p->size = t->size;
+	return p->text ? 0 : ctl_fail(p->c, ENOMEM, "the job");
+}
+
+int job_ask(struct job *j, const char *op, const char *const *argv, struct printed *ret)
+{
+	struct collect_task task = { .name = op, .argv = argv };
+	const struct collect_options o = { .window = 1,
+					   .deadline_ns =
+						   clock_deadline_ms((uint64_t)clock_left_ms(j->deadline_ns) / 2),
+					   .size_max = HOSTS_FILE_MAX,
+					   .done = keep_text,
+					   .data = ret };
+
+	*ret = (struct printed){ .c = j->c, .op = op };
+	return collect(&task, 1, &o);
+}
+
 static const char *const *host_argv(struct job *j, const char *name)
 {
 	struct rpc_arena *a = &j->c->arena;
 	char *host = rpc_arena_strdup(a, name);
 	const char *port = host ? hosts_split_port(host) : NULL;
-	uint32_t ms = remote_ms(j);
-	const char *argv[ARGUMENTS_MAX] = { "ssh", "-T",
+	uint32_t ms = job_remote_ms(j);
+	const char *argv[JOB_ARGUMENTS_MAX] = { "ssh", "-T",
 					    "-o",  "BatchMode=yes",
 					    "-o",  rpc_arena_printf(a, "ConnectTimeout=%u", ms / 1600 + 1),
 					    /* A connection that is kept open for others would outlive us. */
@@ -298,7 +317,7 @@ static const char *const *host_argv(struct job *j, const char *name)
 	argv[n++] = rpc_arena_printf(a, "gpu-agentctl job --all --json=short --quiet --deadline=%ums", ms);
 	if (j->c->max_stop_ms)
 		argv[n - 1] = rpc_arena_printf(a, "%s --max-stop=%ums", argv[n - 1], j->c->max_stop_ms);
-	return keep_argv(j, argv, n);
+	return job_keep_argv(j, argv, n);
 }
 
 static int read_hosts(struct job *j, struct hosts *ret)
@@ -319,10 +338,10 @@ static int read_hosts(struct job *j, struct hosts *ret)
 
 static int add_names(struct job *j, const struct hosts *h)
 {
-	int r = make_room(j, h->n);
+	int r = job_make_room(j, h->n);
 
 	for (size_t i = 0; r == 0 && i < h->n; i++)
-		r = add_task(j, h->list[i], NULL);
+		r = job_add_task(j, h->list[i], NULL);
 	return r;
 }
 
@@ -337,43 +356,6 @@ static int add_hosts(struct job *j, struct hosts *h)
 }
 
 /* ------------------------------------------------------------------ Slurm -------------------- */
-
-/* What one program of Slurm prints. */
-struct printed {
-	struct ctl *c;
-	char *text;
-	size_t size;
-};
-
-static int keep_text(void *data, const struct collect_task *t)
-{
-	struct printed *p = data;
-
-	if (t->end != COLLECT_ENDED || t->status)
-		return agent_err_set(&p->c->err, RPC_ERROR_FAILED, EIO, "ask Slurm", NULL, "%s %s: %s", t->argv[0],
-				     t->argv[1],
-				     t->note[0]               ? t->note
-				     : t->end == COLLECT_LATE ? "no answer before the deadline"
-							      : "it has failed");
-	p->text = rpc_arena_strndup(&p->c->arena, t->text, t->size);
-	p->size = t->size;
-	return p->text ? 0 : ctl_fail(p->c, ENOMEM, "the job");
-}
-
-/* Ask Slurm, for at most half of the time that there is. */
-static int ask_slurm(struct job *j, const char *const *argv, struct printed *ret)
-{
-	struct collect_task task = { .name = "Slurm", .argv = argv };
-	const struct collect_options o = { .window = 1,
-					   .deadline_ns =
-						   clock_deadline_ms((uint64_t)clock_left_ms(j->deadline_ns) / 2),
-					   .size_max = HOSTS_FILE_MAX,
-					   .done = keep_text,
-					   .data = ret };
-
-	*ret = (struct printed){ .c = j->c };
-	return collect(&task, 1, &o);
-}
 
 static int check_job_id(struct ctl *c, const char *id)
 {
@@ -405,7 +387,7 @@ static void forget_own_job(void)
 static const char *const *node_argv(struct job *j, const char *node)
 {
 	struct rpc_arena *a = &j->c->arena;
-	const char *argv[ARGUMENTS_MAX] = { "srun",
+	const char *argv[JOB_ARGUMENTS_MAX] = { "srun",
 					    "--overlap",
 					    "--quiet",
 					    "--mpi=none",
@@ -421,12 +403,12 @@ static const char *const *node_argv(struct job *j, const char *node)
 					    "--json=short",
 					    "--quiet",
 					    rpc_arena_printf(a, "--slurm-node=%s", slurm),
-					    rpc_arena_printf(a, "--deadline=%ums", remote_ms(j)) };
+					    rpc_arena_printf(a, "--deadline=%ums", job_remote_ms(j)) };
 	size_t n = 17;
 
 	if (j->c->max_stop_ms)
 		argv[n++] = rpc_arena_printf(a, "--max-stop=%ums", j->c->max_stop_ms);
-	return keep_argv(j, argv, n);
+	return job_keep_argv(j, argv, n);
 }
 
 static int add_nodes(struct job *j, struct hosts *h)
@@ -440,7 +422,7 @@ static int add_nodes(struct job *j, struct hosts *h)
 	if (r < 0)
 		return r;
 	forget_own_job();
-	r = ask_slurm(j, argv, &p);
+	r = job_ask(j, "ask Slurm", argv, &p);
 	if (r < 0)
 		return r;
 	r = hosts_parse(p.text, p.size, h, &line, &why);
@@ -456,7 +438,7 @@ static int begin(void *data, struct collect_task *t)
 	struct job *j = data;
 
 	if (!t->argv)
-		t->argv = slurm ? node_argv(j, t->name) : host_argv(j, t->name);
+		t->argv = slurm ? node_argv(j, t->name) : pods ? kubernetes_argv(j, t->name) : host_argv(j, t->name);
 	return t->argv ? 0 : -ENOMEM;
 }
 
@@ -481,19 +463,19 @@ static int add_own_node(struct job *j)
 	int r = list ? check_job_id(c, slurm_node) : ctl_fail(c, ENOMEM, "the job");
 
 	if (r == 0)
-		r = ask_slurm(j, argv, &p);
+		r = job_ask(j, "ask Slurm", argv, &p);
 	if (r == 0)
 		r = ctl_connect(c);
 	if (r == 0)
 		r = ctl_called(c, rpc_client_process_list(c->client, NULL, &c->arena, &l, &c->err));
 	if (r == 0)
-		r = make_room(j, l.n_processes);
+		r = job_make_room(j, l.n_processes);
 	if (r < 0)
 		return r;
 	n = slurm_read_pids(p.text, p.size, slurm_node, list, NODE_PIDS_MAX);
 	for (size_t i = 0; r == 0 && i < l.n_processes; i++)
 		if (is_listed(list, n, l.processes[i].pid))
-			r = add_process(j, l.processes[i].pid);
+			r = job_add_process(j, l.processes[i].pid);
 	if (r < 0 || j->n)
 		return r;
 	return agent_err_set(&c->err, RPC_ERROR_NO_SUCH_PROCESS, ESRCH, "look at the job", NULL,
@@ -554,6 +536,10 @@ static int add_tasks(struct job *j, struct hosts *h)
 		return add_all(j);
 	if (slurm_node)
 		return add_own_node(j);
+	if (pod_uids)
+		return kubernetes_add_own(j, pod_uids);
+	if (pods)
+		return kubernetes_add_nodes(j, pods, agents, context);
 	return slurm ? add_nodes(j, h) : add_hosts(j, h);
 }
 
@@ -581,12 +567,14 @@ static int run(struct ctl *c, int argc, char **argv)
 	uint32_t ms = DEADLINE_MS;
 	int r = 0;
 
-	if ((pids != NULL) + all + (hosts_path != NULL) + (slurm != NULL) + (slurm_node != NULL) != 1)
-		r = ctl_usage(c, "one of --pids, --all, --hosts, --slurm and --slurm-node says whom to look at");
+	if ((pids != NULL) + all + (hosts_path != NULL) + (slurm != NULL) + (slurm_node != NULL) + (pods != NULL) + (pod_uids != NULL) != 1)
+		r = ctl_usage(c, "one of --pids, --all, --hosts, --slurm, --slurm-node, --kubernetes and --pod-uids says whom to look at");
+	if (r == 0 && (agents || context) && !pods)
+		r = ctl_usage(c, "--agents and --kube-context go with --kubernetes");
 	if (r == 0 && deadline)
 		r = args_duration(c, "--deadline", deadline, DEADLINE_MAX_MS, &ms);
-	if (r == 0 && ms < DEADLINE_MIN_MS)
-		r = ctl_usage(c, "--deadline: at least %u ms", DEADLINE_MIN_MS);
+	if (r == 0 && ms < JOB_DEADLINE_MIN_MS)
+		r = ctl_usage(c, "--deadline: at least %u ms", JOB_DEADLINE_MIN_MS);
 	if (r == 0 && !j.merge)
 		r = ctl_fail(c, ENOMEM, "merging");
 	if (r == 0) {
