@@ -30,5 +30,9 @@ installs += 644:docs/skills/gpu-hang/SKILL.md:$(skilldir)/gpu-hang/SKILL.md
 docs_files := README.md SECURITY.md $(wildcard docs/*.md docs/[!m]*/*.md docs/pictures/*.[ps][nv]g)
 examples_files := examples/README.md $(wildcard examples/typescript/*)
 examples_programs := $(wildcard examples/python/*.py examples/shell/*)
+deploy_files := deploy/README.md $(wildcard deploy/*/*)
+# What a site installs beside the agent is an example, too: nobody runs it from here.
+examples_files += $(filter %.md %.yaml %.json,$(deploy_files))
+examples_programs += $(filter-out %.md %.yaml %.json,$(deploy_files))
 installs += $(foreach f,$(docs_files) $(examples_files),644:$(f):$(docdir)/$(f))
 installs += $(foreach f,$(examples_programs),755:$(f):$(docdir)/$(f))
