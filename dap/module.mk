@@ -7,5 +7,5 @@ dap_src += $(addprefix dap/values/,lanes.c value_rows.c values.c)
 dap_deps := $(protocol_gen)
 
 # What editors need to know of it.
-installs += $(foreach f,emacs/gpu-agent-dape.el $(addprefix nvim/,doc/gpu-agent.txt plugin/gpu-agent.lua \
+installs += $(foreach f,emacs/gpu-agent.el $(addprefix nvim/,doc/gpu-agent.txt plugin/gpu-agent.lua \
 	$(addprefix lua/gpu-agent/,health.lua init.lua processes.lua)),644:editors/$(f):$(docdir)/editors/$(f))

@@ -47,6 +47,17 @@ def extension(name):
     return directory / "gpu-agent.vsix"
 
 
+def vendors_debugger(directory):
+    """A folder with a program that stands for rocgdb: it writes down its arguments, and stays."""
+    place = directory / "vendor"
+    place.mkdir()
+    program = place / "rocgdb"
+    ran = directory / "rocgdb"
+    program.write_text(f'#!/bin/sh\necho "$@" >{ran}.new && mv {ran}.new {ran}.ran\ncat\n')
+    program.chmod(0o755)
+    return place
+
+
 class Editor:
     """An editor that runs a script, which says a word and waits for a line."""
 
@@ -58,7 +69,7 @@ class Editor:
             self.popen = subprocess.Popen(
                 argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
                 env={**os.environ, **env, "ADAPTER": str(recorded(BIN / "gpu-agentctl", s.directory)),
-                     "PID": str(s.app.pid), "GPU_AGENT_SOCKET": str(s.socket), "HOME": str(s.directory)})
+                     "PATH": f"{vendors_debugger(s.directory)}:{os.environ['PATH']}", "PID": str(s.app.pid), "GPU_AGENT_SOCKET": str(s.socket), "HOME": str(s.directory)})
         self.silent.start()
 
     def _kill(self):
@@ -100,7 +111,7 @@ def dump(s):
 
 
 def pause_and_leave(s, editor):
-    """Both scripts pause the GPU, continue, pause again, and leave: what they saw."""
+    """Both scripts pause the GPU, continue, pause again, and leave to the vendor's debugger: what they saw."""
     with editor as e:
         e.expect("paused")
         assert s.target_state()["suspended_queues"] == 2
@@ -114,10 +125,15 @@ def pause_and_leave(s, editor):
         assert not s.target_state()["suspended_queues"], "an exception that stops nothing"
         e.go_on()
         e.expect("left")
+        ran = s.directory / "rocgdb.ran"
+        wait_until(ran.exists, "the vendor's debugger is started")
+        assert ran.read_text().split()[-2:] == ["-p", str(s.app.pid)], ran.read_text()
         runs_on(s)
         e.go_on()
         seen = e.end()
     assert seen["stops"][:2] == ["pause", "pause"], seen["stops"]
+    assert "no-such-debugger -p 1" in seen["absent"] and "has let go" in seen["absent"], seen["absent"]
+    assert "core file has no process" in seen["nothing"], seen["nothing"]
     assert "Exception: A wave touched memory it must not, queue 0" in seen["told"], seen["told"]
     name, = seen["threads"]
     assert name.startswith("4 x scale spin.cl:"), name

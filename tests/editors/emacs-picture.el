@@ -2,7 +2,7 @@
 ;; SPDX-License-Identifier: MIT
 ;; Environment: ADAPTER, PID, SOURCE; READY, which is made when all is there.
 (require 'dape)
-(load (expand-file-name "../../editors/emacs/gpu-agent-dape.el" (file-name-directory load-file-name)) nil t)
+(load (expand-file-name "../../editors/emacs/gpu-agent.el" (file-name-directory load-file-name)) nil t)
 
 (setq native-comp-enable-subr-trampolines nil
       inhibit-startup-screen t

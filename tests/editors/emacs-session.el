@@ -4,7 +4,7 @@
 ;; the last line is what was seen, as JSON.  Names with two dashes are dape's own: its version is pinned.
 (require 'dape)
 (require 'json)
-(load (expand-file-name "../../editors/emacs/gpu-agent-dape.el" (file-name-directory load-file-name)))
+(load (expand-file-name "../../editors/emacs/gpu-agent.el" (file-name-directory load-file-name)))
 
 ;; Redefining a primitive would start the native compiler, which finds no libraries in a private tree.
 (setq native-comp-enable-subr-trampolines nil)
@@ -143,6 +143,12 @@
           (dape-info-exceptions-toggle))))
     (and sent (length (car sent)))))
 
+(defun error-of (function)
+  "What a person is told when FUNCTION cannot do it."
+  (condition-case problem
+      (format "%s" (funcall function))
+    (user-error (error-message-string problem))))
+
 (defun told ()
   "The line of the console about an exception."
   (when-let* ((text (buffer-with 'dape-repl-mode)))
@@ -190,8 +196,9 @@
     (pause conn)
     (note 'stops (vconcat (reverse stops)))
     (cl-letf (((symbol-function 'yes-or-no-p) #'always))
-      (dape-quit conn))
+      (gpu-agent-hand-over))
     (wait-for "end" (lambda () (not (dape--live-connection 'parent t))))
+    (note 'absent (error-of (lambda () (gpu-agent--start-debugger '("no-such-debugger" "-p" "1")))))
     (tell "left")))
 
 (defun core-session ()
@@ -203,6 +210,7 @@
                                         (let ((conn (dape--live-connection 'stopped t)))
                                           (and conn (dape--current-stack-frame conn) conn))))))
       (note 'core (plist-get (dape--current-stack-frame conn) :name))
+      (note 'nothing (error-of #'gpu-agent-hand-over))
       (see-groups)
       (note 'wave (choose #'gpu-agent-wave 1))
       (note 'lane (choose #'gpu-agent-lane 7))

@@ -53,6 +53,17 @@ local function turn_off_all_exceptions(session)
   return sent
 end
 
+-- What is told to the user while a function runs.
+local function said_by(act)
+  local notify, said = vim.notify, nil
+  vim.notify = function(text)
+    said = text
+  end
+  act()
+  vim.notify = notify
+  return said
+end
+
 -- The line of the console about an exception.
 local function told()
   local line
@@ -185,9 +196,15 @@ local function run()
   say("told")
   io.read()
   pause()
-  dap.disconnect()
+  vim.cmd("GpuAgentHandOver")
   wait_for("end", function()
     return dap.session() == nil
+  end)
+  wait_for("terminal", function()
+    return vim.bo.buftype == "terminal"
+  end)
+  seen.absent = said_by(function()
+    gpu.start_debugger({ "no-such-debugger", "-p", "1" })
   end)
   say("left")
   io.read()
@@ -209,6 +226,9 @@ local function run()
       return #seen.stops > before
     end)
   end
+  seen.nothing = said_by(function()
+    vim.cmd("GpuAgentHandOver")
+  end)
   choose("GpuAgentGroups", 1)
   choose("GpuAgentWave", 2)
   choose("GpuAgentLane", 8)

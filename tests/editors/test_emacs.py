@@ -5,8 +5,11 @@
 Emacs and dape are Debian's, newer than this machine's, in a tree of their own that scripts/fetch-peers makes once
 (GPU_AGENT_PEERS: where). They run from there, with the tree's libraries; the adapter runs with this machine's.
 """
+import json
 import os
+import subprocess
 import sys
+import tempfile
 from unittest import SkipTest
 
 if __name__ == "__main__":
@@ -14,7 +17,7 @@ if __name__ == "__main__":
 
 from editor import HERE, Editor, dump, pause_and_leave, script, source
 from dapclient import runs_on, scene
-from harness import Scene
+from harness import ROOT, Scene
 from peers import fetch, linker
 from terminal import drawing, picture
 
@@ -54,6 +57,25 @@ def test_dape():
     lines = seen["instructions"].splitlines()
     assert any(line.startswith(f"{seen['pc']}:\t") and "no code" not in line for line in lines), lines
     assert f"{int(seen['pc'], 16):x}"[-8:] in seen["memory"], seen["memory"][:200]
+
+
+def test_the_package_is_as_melpa_asks():
+    """What package-lint, checkdoc and the compiler say, and what there is once it is installed as a package."""
+    tree = fetch("emacs")
+    argv, env = emacs(tree)
+    lint, = fetch("package-lint").glob("usr/share/emacs/site-lisp/elpa-src/package-lint-*")
+    with tempfile.TemporaryDirectory() as home:
+        env.update(HOME=home, PACKAGE=str(ROOT / "editors/emacs/gpu-agent.el"),
+                   PACKAGES=str(tree / "usr/share/emacs/site-lisp/elpa-src"))
+        run = subprocess.run([*argv, "-L", lint, "--batch", "-l", HERE / "emacs-package.el"], env={**os.environ, **env},
+                             text=True, capture_output=True, timeout=100, stdin=subprocess.DEVNULL, check=False)
+    assert run.returncode == 0, (run.stdout[-1000:], run.stderr[-2000:])
+    seen = json.loads(run.stdout.splitlines()[-1])
+    # The project has no page yet, and no archive of packages is asked.
+    known = {"Package should have a Homepage or URL header.", "Package dape is not installable."}
+    assert set(seen["lint"]) == known, seen["lint"]
+    assert seen["doc"] == [] and "gpu-agent.el:" not in seen["compiled"], seen
+    assert seen["autoloads"] == [True] * 5 and seen["configured"] is True, seen
 
 
 def test_dape_on_a_terminal():

@@ -2,14 +2,20 @@
 # SPDX-License-Identifier: MIT
 """Neovim with nvim-dap on gpu-agentctl dap: a session without a human, with the configuration that we hand out.
 
-nvim-dap is in no package registry, and its source is not ours to carry: GPU_AGENT_NVIM_DAP names a folder that has it.
+nvim-dap is in no package registry, and its source is not ours to carry: GPU_AGENT_NVIM_DAP names a folder that has it,
+and GPU_AGENT_LAZY_NVIM one that has lazy.nvim.
 Neovim is Debian's, newer than this machine's, in a tree of its own (scripts/fetch-peers).
 """
 import base64
+import contextlib
+import json
 import os
 import pathlib
+import re
 import shutil
+import subprocess
 import sys
+import tempfile
 from unittest import SkipTest
 
 if __name__ == "__main__":
@@ -17,7 +23,7 @@ if __name__ == "__main__":
 
 from editor import HERE, Editor, dump, pause_and_leave, script, source
 from dapclient import runs_on, scene
-from harness import ROOT, Scene, wait_until
+from harness import ROOT, Scene, status, wait_until
 from peers import fetch, linker
 from terminal import drawing, environment, picture
 
@@ -32,6 +38,34 @@ def nvim():
     tree = fetch("neovim")
     return [*linker(tree), tree / "usr/bin/nvim", "--clean"], {"VIMRUNTIME": str(tree / "usr/share/nvim/runtime"),
                                                                "NVIM_DAP": folder, "EDITORS": str(ROOT / "editors")}
+
+
+def lazy_nvim():
+    """The folder of lazy.nvim, which is no package either."""
+    folder = os.environ.get("GPU_AGENT_LAZY_NVIM")
+    if not folder:
+        raise SkipTest("GPU_AGENT_LAZY_NVIM does not name a copy of lazy.nvim: the spec was not tried")
+    if not (pathlib.Path(folder) / "lua/lazy/init.lua").exists():
+        raise SkipTest(f"GPU_AGENT_LAZY_NVIM: {folder} is no copy of lazy.nvim")
+    return folder
+
+
+def test_the_spec_for_lazy_nvim():
+    """The one that the documentation has, but for the folders."""
+    argv, env = nvim()
+    spec, = re.findall(r"^```lua\n(\{ dir = .*\})\n```$", (ROOT / "docs/EDITORS.md").read_text(), re.MULTILINE)
+    with tempfile.TemporaryDirectory() as home:
+        plugin = shutil.copytree(ROOT / "editors/nvim", pathlib.Path(home, "nvim"))
+        env.update(LAZY_NVIM=lazy_nvim(), PLUGIN=str(plugin), SPEC=spec, HOME=home,
+                   **{f"XDG_{kind}_HOME": f"{home}/{kind}" for kind in ("CONFIG", "DATA", "STATE", "CACHE")})
+        run = subprocess.run([*argv, "--headless", "-u", HERE / "nvim-lazy.lua"], env={**os.environ, **env}, text=True,
+                             capture_output=True, timeout=60, stdin=subprocess.DEVNULL, check=False)
+    assert run.returncode == 0, run.stderr[-2000:]
+    seen = json.loads(run.stdout.splitlines()[-1])
+    assert not seen["problems"], seen["problems"]
+    assert (seen["adapter"]["command"], seen["adapter"]["args"]) == ("gpu-agentctl", ["dap"]), seen
+    assert seen["configurations"] == ["GPU process", "GPU core file"], seen
+    assert len(seen["commands"]) == 6, seen["commands"]
 
 
 def test_nvim_dap():
@@ -52,6 +86,39 @@ def test_nvim_dap():
     assert "lane=7" in seen["chosen"].splitlines() and seen["GpuAgentLane"].startswith("7 active"), seen["chosen"]
     assert seen["GpuAgentWave"].split()[0] in seen["chosen"], seen
     assert len(base64.b64decode(seen["memory"]["data"])) == 16 and int(seen["memory"]["address"], 16) == int(seen["pc"], 16)
+
+
+def adapter_of(s):
+    """The debug adapter that an editor has started."""
+    for place in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (place / "cmdline").read_bytes().split(b"\0")
+            if words[0].endswith(b"/gpu-agentctl") and b"dap" in words and str(s.socket).encode() in (place / "environ").read_bytes():
+                return int(place.name)
+    raise AssertionError("no adapter runs")
+
+
+def test_eight_gpus_and_a_hundred_thousand_waves():
+    """A group names its GPU, its waves come a page at a time, and the adapter stays small."""
+    argv, env = nvim()
+    gpus, each = 8, 12600
+    with Scene(app=f"runtime ttmp; queues {gpus}; spin", gpus=",".join(["gfx942"] * gpus)) as s:
+        for queue in s.target_state()["queues"]:
+            s.control(f"waves {s.app.pid} {queue['id']} halted {each} 0x7f0000001000 group=4 vgprs=8 acc=0 lds=0")
+        with Editor(s, [*argv, "--headless", "-u", "NONE", "-l", HERE / "nvim-many.lua"], env) as e:
+            e.expect("listed")
+            peak = int(status(adapter_of(s))["VmHWM"].split()[0])
+            assert s.target_state()["suspended_queues"] == gpus, "a choice lets nothing run"
+            e.go_on()
+            seen = e.end()
+        runs_on(s)
+    print(f"  {gpus * each} waves on {gpus} GPUs: the adapter has {peak / 1024:.1f} MiB at most")
+    assert peak < 32 * 1024, peak
+    groups, waves = seen["GpuAgentGroups"], seen["GpuAgentWave"]
+    assert f"{gpus} devices, {gpus} queues, {gpus * each} waves" in groups["prompt"], groups["prompt"]
+    assert sorted(row.split(":")[0] for row in groups["rows"]) == [f"GPU {i}" for i in range(gpus)], groups["rows"]
+    assert all(f": {each} x" in row for row in groups["rows"]), groups["rows"]
+    assert waves["prompt"] == f"Wave, of {each}" and len(set(waves["rows"])) == 1000, (waves["prompt"], waves["rows"][:3])
 
 
 def test_nvim_dap_on_a_terminal():

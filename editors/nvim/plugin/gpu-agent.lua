@@ -10,6 +10,7 @@ for name, entry in pairs({
   GpuAgentWave = { "choose_wave", "Choose a wave of the group that is shown" },
   GpuAgentLane = { "choose_lane", "Choose a lane of the wave that is shown" },
   GpuAgentExceptions = { "choose_exceptions", "Choose which exceptions stop the GPU" },
+  GpuAgentHandOver = { "hand_over", "End the session, and go on in rocgdb or cuda-gdb" },
   GpuAgentTakeControl = { "take_control", "Take control of the process from another client" },
 }) do
   vim.api.nvim_create_user_command(name, function()

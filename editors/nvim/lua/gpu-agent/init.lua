@@ -155,6 +155,47 @@ function M.choose_exceptions()
   end)
 end
 
+-- Start the debugger of the GPU's vendor, in a terminal, with a command that is a list.
+function M.start_debugger(command)
+  if vim.fn.executable(command[1]) == 0 then
+    tell(("the agent has let go of the process, which runs; %s is not in the path of this editor\n%s"):format(command[1],
+      table.concat(command, " ")))
+    return
+  end
+  vim.cmd.new()
+  vim.fn.termopen(command)
+  vim.cmd.startinsert()
+end
+
+-- Let the agent release a process, and call a function with the command that goes on there.
+local function release(pid, done)
+  vim.system({ M.command, "attach", tostring(pid), "--hand-over", "--json=short" }, { text = true }, vim.schedule_wrap(function(run)
+    if run.code == 0 then
+      done(vim.json.decode(run.stdout).command)
+    else
+      tell(vim.trim(run.stderr))
+    end
+  end))
+end
+
+-- End the session and go on in the vendor's debugger: a process has one debugger at a time.
+function M.hand_over()
+  local dap = require("dap")
+  local session = dap.session()
+  local pid = session and (session.config.pid or session.config.processId)
+  if not pid then
+    tell(session and "a core file has no process" or "there is no session")
+    return
+  end
+  -- The adapter has left when the connection to it is gone.
+  session.on_close["gpu-agent"] = function()
+    vim.schedule(function()
+      release(pid, M.start_debugger)
+    end)
+  end
+  dap.disconnect({ terminateDebuggee = false })
+end
+
 -- Take control from the client that has it.
 function M.take_control()
   ask("gpuAgent/takeControl", vim.empty_dict(), function(body)
@@ -170,6 +211,13 @@ function M.setup(options)
   end
   -- Where the runtime path got this folder too late for its plugins to be loaded.
   vim.cmd.runtime("plugin/gpu-agent.lua")
+  -- A stop is one of the whole GPU, and where to look.  nvim-dap would take one at another thread than the last for that of
+  -- a thread among many, and let the GPU run (auto_continue_if_many_stopped).
+  dap.listeners.before.event_stopped["gpu-agent"] = function(session)
+    if session.config.type == "gpu-agent" then
+      session.stopped_thread_id = nil
+    end
+  end
   dap.adapters["gpu-agent"] = { type = "executable", command = M.command, args = { "dap" } }
   for _, filetype in ipairs(M.filetypes) do
     dap.configurations[filetype] = dap.configurations[filetype] or {}

@@ -1,4 +1,4 @@
-;;; gpu-agent-dape.el --- GPU processes in dape  -*- lexical-binding: t; -*-
+;;; gpu-agent.el --- GPU processes in dape  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: MIT
 ;; Author: The authors of gpu-agent
@@ -8,18 +8,20 @@
 
 ;;; Commentary:
 
-;; After (load "/usr/share/doc/gpu-agent/editors/emacs/gpu-agent-dape.el")
+;; After (load "/usr/share/doc/gpu-agent/editors/emacs/gpu-agent.el")
 ;; `dape' has two more configurations: gpu-agent asks for one of the GPU
 ;; processes that the agent knows, gpu-agent-core for a core file.  With
 ;; :pid NUMBER in the prompt of dape nothing is asked.
 ;;
 ;; In a session `gpu-agent-groups' lists devices, queues and groups of
-;; waves, `gpu-agent-wave' and `gpu-agent-lane' choose what is shown, and
-;; `gpu-agent-take-control' takes control from another client.
+;; waves, `gpu-agent-wave' and `gpu-agent-lane' choose what is shown,
+;; `gpu-agent-take-control' takes control from another client, and
+;; `gpu-agent-hand-over' goes on in the debugger of the GPU's vendor.
 
 ;;; Code:
 
 (require 'dape)
+(require 'gud)
 (require 'json)
 (require 'seq)
 (require 'tabulated-list)
@@ -32,22 +34,26 @@
   "Program that is the debug adapter and knows the GPU processes."
   :type 'string)
 
-(defun gpu-agent--list ()
-  "What the agent knows of GPU processes, a list of alists."
+(defun gpu-agent--call (&rest words)
+  "Run gpu-agentctl with WORDS, which ask for JSON, and return its answer.
+The error is in the words of gpu-agentctl."
   (let ((errors (make-temp-file "gpu-agent")))
     (unwind-protect
         (with-temp-buffer
-          (let ((status (call-process gpu-agent-command nil (list t errors) nil "list" "--json=short")))
+          (let ((status (apply #'call-process gpu-agent-command nil (list t errors) nil words)))
             (unless (eq status 0)
               (erase-buffer)
               (insert-file-contents errors)
               (user-error "%s" (string-trim (if (= (buffer-size) 0)
-                                                (format "%s list: exit status %s" gpu-agent-command status)
+                                                (format "%s %s: exit status %s" gpu-agent-command (car words) status)
                                               (buffer-string)))))
             (goto-char (point-min))
-            (alist-get 'processes
-                       (json-parse-buffer :object-type 'alist :array-type 'list :false-object nil))))
+            (json-parse-buffer :object-type 'alist :array-type 'list :false-object nil)))
       (delete-file errors))))
+
+(defun gpu-agent--list ()
+  "What the agent knows of GPU processes, a list of alists."
+  (alist-get 'processes (gpu-agent--call "list" "--json=short")))
 
 (defun gpu-agent--why-not (process)
   "Why PROCESS cannot be debugged, or nil."
@@ -187,6 +193,39 @@ One that cannot be debugged is not taken; the error says why."
                     (message "gpu-agent: this session has %scontrol"
                              (if (gpu-agent--true (plist-get body :control)) "" "no ")))))
 
+;;; The vendor's debugger
+
+(defconst gpu-agent--leave-seconds 10
+  "An adapter that takes longer to leave is not waited for.")
+
+(defun gpu-agent--release (pid)
+  "Let the agent release process PID.
+Return the command of its vendor's debugger."
+  (alist-get 'command (gpu-agent--call "attach" (format "%s" pid) "--hand-over" "--json=short")))
+
+(defun gpu-agent--start-debugger (command)
+  "Start COMMAND, a list, which is the vendor's debugger."
+  (unless (executable-find (car command))
+    (user-error "The agent has let go of the process, which runs; %s is not in `exec-path': %s" (car command)
+                (string-join command " ")))
+  (gud-gdb (mapconcat #'shell-quote-argument (append (list (car command) "--fullname") (cdr command)) " ")))
+
+;;;###autoload
+(defun gpu-agent-hand-over ()
+  "End the session, and go on in the debugger of the GPU's vendor.
+A process has one debugger at a time.  Where another client of the
+agent has it, that is said instead."
+  (interactive)
+  (let* ((conn (gpu-agent--connection))
+         (pid (or (plist-get (dape--config conn) :pid) (user-error "A core file has no process")))
+         (end (+ (float-time) gpu-agent--leave-seconds)))
+    (dape-disconnect-quit conn)
+    (while (and (jsonrpc-running-p conn) (< (float-time) end))
+      (accept-process-output nil 0.05))
+    (gpu-agent--start-debugger (gpu-agent--release pid))))
+
+;;; Groups
+
 (defvar-keymap gpu-agent-groups-mode-map
   :doc "Keys of the list of groups."
   "RET" #'gpu-agent-groups-visit)
@@ -239,5 +278,5 @@ One that cannot be debugged is not taken; the error says why."
   (let ((conn (gpu-agent--connection)))
     (gpu-agent--ask conn "gpuAgent/groups" nil (lambda (body) (gpu-agent--show-groups conn body)))))
 
-(provide 'gpu-agent-dape)
-;;; gpu-agent-dape.el ends here
+(provide 'gpu-agent)
+;;; gpu-agent.el ends here
