@@ -5,6 +5,7 @@ system_tests += tests/dap/test_dap_exceptions.py
 system_tests += tests/dap/test_dap_socket.py
 system_tests += tests/dap/test_dap_core.py
 system_tests += tests/dap/test_dap_host.py
+system_tests += tests/dap/test_dap_others.py
 system_tests += tests/dap/test_dap_cuda.py
 system_tests += tests/dap/test_dap_waves.py
 system_tests += tests/dap/test_dap_variables.py

@@ -69,7 +69,8 @@ class Editor:
             self.popen = subprocess.Popen(
                 argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
                 env={**os.environ, **env, "ADAPTER": str(recorded(BIN / "gpu-agentctl", s.directory)),
-                     "PATH": f"{vendors_debugger(s.directory)}:{os.environ['PATH']}", "PID": str(s.app.pid), "GPU_AGENT_SOCKET": str(s.socket), "HOME": str(s.directory)})
+                     "PATH": f"{vendors_debugger(s.directory)}:{os.environ['PATH']}",
+                     "PID": str(s.app.pid), "GPU_AGENT_SOCKET": str(s.socket), "HOME": str(s.directory)})
         self.silent.start()
 
     def _kill(self):
