@@ -3,18 +3,26 @@
 """Snapshots side by side in VS Code beneath their verdict, and a process that goes on to the vendor's debugger."""
 import json
 import os
+import shutil
+import subprocess
 import sys
 import time
 
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
-from codeserver import Editor, drive, has_row, programs, workspace
+from codeserver import PARTS, Editor, drive, has_row, programs, workspace
 from dapclient import runs_on
 from editor import extension, script
 from harness import Scene
 
 APART_S = 1.1  # two snapshots must be half a second apart to be judged, and one to be told apart
+
+
+def test_texts_are_kept_as_long_as_they_are_shown():
+    unpacked = extension("vscode").parent / "extension"
+    run = subprocess.run(["node", PARTS / "texts.js", unpacked], text=True, capture_output=True, timeout=60, check=False)
+    assert run.returncode == 0 and run.stdout == "3\n", run.stdout + run.stderr
 
 
 def test_snapshots_are_compared_and_a_process_is_handed_over():
@@ -47,5 +55,7 @@ def test_snapshots_are_compared_and_a_process_is_handed_over():
         times = [row[-12:] for row in seen["filesSides"] if "UTC" in row]
         assert len(times) == 4 and times[0] == times[2] and times[1] < times[3], seen["filesSides"]
         assert has_row(seen["handedOver"], f"process {s.app.pid}", "Press Enter"), seen["handedOver"]
+        # It is said where there is no such debugger, and the command is there all the same.
+        assert has_row(seen["handedOver"], "rocgdb is not in the path") == (shutil.which("rocgdb") is None), seen["handedOver"]
         assert has_row(seen["terminal"], f"rocgdb -p {s.app.pid}") and not has_row(seen["terminal"], "not found"), seen["terminal"]
         assert seen["toolbar"] == 0 and seen["notifications"] == seen["problems"] == [], seen

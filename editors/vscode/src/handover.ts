@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // From us to the vendor's debugger.  A process has one debugger at a time: we let go of it before.
+import { access, constants } from "node:fs/promises";
+import { delimiter, join } from "node:path";
 import * as vscode from "vscode";
 import { agentctl } from "./program";
 import { Session, Sessions, TYPE } from "./sessions";
@@ -28,6 +30,13 @@ async function leave(session: Session): Promise<void> {
 	await over;
 }
 
+/** Whether this machine has a program where the editor looks; a shell of one's own may look in more places. */
+async function isInstalled(name: string): Promise<boolean> {
+	const places = (process.env.PATH ?? "").split(delimiter).filter(Boolean);
+	const found = await Promise.all(places.map((place) => access(join(place, name), constants.X_OK).then(() => true, () => false)));
+	return found.includes(true);
+}
+
 function quoted(word: string): string {
 	return /^[\w./:=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
@@ -47,6 +56,10 @@ export async function handOver(sessions: Sessions, pid: number): Promise<void> {
 	await terminal.processId;
 	await new Promise((resolve) => setTimeout(resolve, PROMPT_MS));
 	terminal.sendText(command.map(quoted).join(" "), false);
-	void vscode.window.showInformationMessage(
-		`GPU agent has let go of process ${pid}, which runs. Press Enter in the terminal to start ${command[0]}.`);
+	const gone = `GPU agent has let go of process ${pid}, which runs.`;
+	if (await isInstalled(command[0]))
+		void vscode.window.showInformationMessage(`${gone} Press Enter in the terminal to start ${command[0]}.`);
+	else
+		void vscode.window.showWarningMessage(
+			`${gone} ${command[0]} is not in the path of the editor. Press Enter in the terminal to start it if your shell knows where it is.`);
 }

@@ -67,7 +67,10 @@ function exportTo(record: GpuRecord, file: string): Thenable<boolean> {
 /** As a double click on its core file does; what has none is a text. */
 export async function showRecord(files: RecordFiles, texts: Texts, record: GpuRecord): Promise<void> {
 	if (record.body !== "present") {
-		await texts.show(`${record.record}.txt`, (await agentctl(["cores", "info", "--color=never", `RECORD=${record.record}`])).stdout);
+		await texts.show({
+			name: `${record.record}.txt`,
+			text: (await agentctl(["cores", "info", "--color=never", `RECORD=${record.record}`])).stdout,
+		});
 		return;
 	}
 	const file = await files.fileOf(record);

@@ -58,12 +58,10 @@ async function showBoth(texts: Texts, files: [string, string], names: [string, s
 	const [before, after] = await Promise.all(files.map(async (file, i) => {
 		const { stdout } = await agentctl(["analyze", "--color=never", "--", file]);
 		// The editor takes what ends like a file of data for one.
-		return texts.add(`${names[i]}.txt`, `${said.trimEnd()}\n\n${"─".repeat(72)}\n\n${stdout}`);
+		return { name: `${names[i]}.txt`, text: `${said.trimEnd()}\n\n${"─".repeat(72)}\n\n${stdout}` };
 	}));
 	const { process: p, verdict, interval_us: us } = judged;
-	await vscode.commands.executeCommand(
-		"vscode.diff", before, after, `${verdict.toUpperCase()}: ${p.pid} ${p.comm}, ${(us / 1e6).toFixed(1)} s apart`,
-		{ preview: false });
+	await texts.compare(before, after, `${verdict.toUpperCase()}: ${p.pid} ${p.comm}, ${(us / 1e6).toFixed(1)} s apart`);
 }
 
 /** Saved snapshots or core files, in any order. */
