@@ -34,6 +34,9 @@ def test_nothing_is_told_in_red_that_nobody_has_caused():
         assert "A wave touched memory it must not, queue 0" in seen["exception"], seen["exception"]
         assert has_row(seen["watch"], "flag =<optimised out>"), seen["watch"]
         assert has_row(seen["hidden"], "6 x spin spin.cl:37"), seen["hidden"]
+        # In place of the source there is the code, with the lines that it is of.
+        listing = [line.replace("\xa0", " ") for line in seen["listing"]]
+        assert has_row(listing, "s_sleep") and has_row(listing, "; ", "spin.cl:37"), listing
         assert seen["afterRunning"] == [] and seen["afterHidden"] == [], (seen["afterRunning"], seen["afterHidden"])
         wire, = editor.sessions()
         assert [e["reason"] for e in wire.events("stopped")][0] == "exception", wire.events("stopped")

@@ -70,6 +70,7 @@ async function hiddenSources() {
 	await rows(CALL_STACK, /spin.*Paused/);
 	await row(CALL_STACK, /^6 x spin/).click();
 	seen.hidden = await rows(CALL_STACK, "spin");
+	seen.listing = await rows(".monaco-editor .view-line", "s_sleep");
 	await screen.page.waitForTimeout(1000);
 	seen.afterHidden = await texts(NOTICE);
 	await screen.disconnect();
