@@ -306,8 +306,11 @@ static void end_late(struct server *s, struct call *c)
 {
 	char why[160];
 
+	/* It is freed once its program was reaped, which may take a while on a machine that has much to do. */
 	if (c->state == CALL_ENDS || c->state == CALL_HOLDS) {
-		c->state = CALL_DONE; /* Its program is killed when it is freed. */
+		c->state = CALL_ENDS;
+		c->deadline_ns = clock_deadline_ms(END_MS);
+		child_signal(&c->child, SIGKILL);
 		return;
 	}
 	snprintf(why, sizeof(why), "%s was not done in %u ms and was ended, at which the agent lets go of the process",

@@ -344,7 +344,7 @@ def test_an_agent_that_does_not_answer():
             finally:
                 os.kill(s.front_pid(), signal.SIGCONT)
             assert result["isError"] and result["structuredContent"]["error"]["exit"] in (7, 9), result
-            assert not c.request("tools/call", name="list", arguments={})["isError"]
+            wait_until(lambda: not c.request("tools/call", name="list", arguments={})["isError"], "it answers again")
 
 
 @pytest.mark.parametrize("end", ["eof", "kill", "term"])
