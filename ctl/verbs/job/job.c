@@ -565,9 +565,11 @@ static int run(struct ctl *c, int argc, char **argv)
 	struct job j = { .c = c, .merge = merge_create() };
 	struct hosts h = { 0 };
 	uint32_t ms = DEADLINE_MS;
+	const int ways = (pids != NULL) + all + (hosts_path != NULL) + (slurm != NULL) + (slurm_node != NULL) +
+			 (pods != NULL) + (pod_uids != NULL);
 	int r = 0;
 
-	if ((pids != NULL) + all + (hosts_path != NULL) + (slurm != NULL) + (slurm_node != NULL) + (pods != NULL) + (pod_uids != NULL) != 1)
+	if (ways != 1)
 		r = ctl_usage(c, "one of --pids, --all, --hosts, --slurm, --slurm-node, --kubernetes and --pod-uids says whom to look at");
 	if (r == 0 && (agents || context) && !pods)
 		r = ctl_usage(c, "--agents and --kube-context go with --kubernetes");

@@ -4,8 +4,8 @@
 
 /**
  * @file kubernetes.h
- * Processes of a job's pods.  kubectl says where they run, and which pod of the agent runs on the same node; that one is
- * asked by `kubectl exec`, which hands on its exit status.
+ * Processes of a job's pods.  kubectl says where they run, and which pod of the agent runs on the same node; that one
+ * is asked by `kubectl exec`, which hands on its exit status.
  */
 
 #include <stdint.h>

@@ -79,4 +79,5 @@ static void knows_uids(void)
 	TEST_EQ(pods_is_uid("xyz"), false);
 }
 
-TEST_SUITE(ctl_pods, TEST(reads_pods), TEST(refuses_what_is_no_pod), TEST(finds_the_pod_of_a_process), TEST(knows_uids));
+TEST_SUITE(ctl_pods, TEST(reads_pods), TEST(refuses_what_is_no_pod), TEST(finds_the_pod_of_a_process),
+	   TEST(knows_uids));
