@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <fcntl.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "agentd/worker/process/late_memory.h"
@@ -10,14 +11,18 @@
 /* Reads below PAGE answer at once; others when a byte is in the pipe, as of a file that does not answer. */
 #define PAGE 4096
 static int gate[2];
+static atomic_bool is_asked; /* Such a read has begun. */
 
 static ssize_t fake_pread(int fd, void *buf, size_t size, off_t offset)
 {
 	char c;
 
 	(void)fd;
-	if (offset >= PAGE && read(gate[0], &c, 1) != 1)
-		return -1;
+	if (offset >= PAGE) {
+		is_asked = true;
+		if (read(gate[0], &c, 1) != 1)
+			return -1;
+	}
 	memset(buf, (int)(offset & 0xff), size);
 	return (ssize_t)size;
 }
@@ -72,7 +77,11 @@ static void the_end_waits_for_nobody(void)
 	struct late_memory *l = begin();
 	uint8_t buf[8];
 
+	is_asked = false;
 	TEST_EQ(late_memory_read(l, PAGE, buf, sizeof(buf), clock_deadline_ms(1)), -ETIMEDOUT);
+	/* A thread that the machine has not let run yet would end without a read. */
+	while (!is_asked)
+		usleep(1000);
 	late_memory_destroy(l);
 	TEST_EQ_FATAL(write(gate[1], "x", 1), 1);
 	/* The byte is taken: the thread is back. */
