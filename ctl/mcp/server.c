@@ -37,6 +37,19 @@ void server_send(struct server *s, const struct out *line)
 		s->failed = out_error(&s->out);
 }
 
+/* A client that is always a little behind must not make the buffer grow: what was written leaves it. */
+static void forget_written(struct server *s)
+{
+	size_t left = backlog(s);
+
+	if (s->sent < left)
+		return;
+	memmove(s->out.data, s->out.data + s->sent, left);
+	s->out.size = left;
+	s->out.data[left] = '\0';
+	s->sent = 0;
+}
+
 static void flush(struct server *s)
 {
 	while (backlog(s) && !s->failed) {
@@ -45,15 +58,15 @@ static void flush(struct server *s)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN)
-			return;
+			break;
 		if (n < 0) {
 			s->failed = -errno;
 			return;
 		}
 		s->sent += (size_t)n;
 	}
-	out_reset(&s->out);
-	s->sent = 0;
+	if (s->out.data)
+		forget_written(s);
 }
 
 /* ------------------------------------------------------------------ input -------------------- */
@@ -130,7 +143,8 @@ static void step(struct server *s)
 			s->failed = -errno;
 		return;
 	}
-	if (fds[1].revents & (POLLERR | POLLNVAL)) {
+	/* Of a socket, as some clients give, it is the hang-up that tells. */
+	if (fds[1].revents & (POLLERR | POLLHUP | POLLNVAL)) {
 		s->failed = -EPIPE;
 		return;
 	}
