@@ -52,6 +52,9 @@ int compare_show(struct ctl *c, const struct rpc_comparison *cmp,
 
 	if (r < 0)
 		return r;
+	/* The status tells the verdict, which what is missing need not change. */
+	if (!cmp->complete)
+		ctl_note(c, "missing: %s", cmp->n_missing ? cli_words(c, cmp->missing[0]) : "a part of a snapshot");
 	/* Scripts ask for the exit status alone. */
 	if (cmp->verdict == RPC_PROGRESS_HUNG)
 		return CTL_EXIT_NO_PROGRESS;

@@ -23,6 +23,7 @@
 #define ERROR_PREFIX "gpu-agentctl: error: "
 #define NOTE_PREFIX  "gpu-agentctl: "
 #define HINT_PREFIX  "  hint: "
+#define MISSING	     "missing: "
 /* What _meta of a result has for programs. */
 #define META_ANSWER "gpu-agent/answer"
 
@@ -134,12 +135,17 @@ static bool find_line(const char *text, const char *prefix, struct out *ret)
 	return false;
 }
 
-/* Whether a command has only found nothing, which it says in a note. */
-static bool is_nothing(const struct call *c, int status)
+/*
+ * Whether a command has said no error: its status tells what it has found then, as doctor's does, or that it has found
+ * nothing, which it says in a note.  One that prints JSON prints its error there, too.
+ */
+static bool has_found(const struct call *c, int status)
 {
+	bool talks = c->child.text.size || (status == STATUS_NO_MATCH && c->child.note.size);
 	auto_out struct out error = { 0 };
 
-	return status == STATUS_NO_MATCH && c->child.note.size && !find_line(c->child.note.data, ERROR_PREFIX, &error);
+	return WIFEXITED(c->child.status) && talks && !c->command.document && !c->command.holds &&
+	       !(c->child.note.size && find_line(c->child.note.data, ERROR_PREFIX, &error));
 }
 
 /* The command has failed: what it said on standard error is the answer. */
@@ -163,7 +169,38 @@ struct page {
 	const char *name;     /* Under which the text is kept; NULL: all of it fits. */
 	const char *snapshot; /* "" for none. */
 	int status;
+	bool whole; /* Nothing was missing when it was written. */
 };
+
+/* Whether something was missing, which a command says on standard error; its status may tell of something else. */
+static bool has_missing(const struct out *note)
+{
+	for (const char *at = note->data ? note->data : ""; *at;) {
+		size_t n;
+
+		at += str_starts_with(at, NOTE_PREFIX) ? strlen(NOTE_PREFIX) : 0;
+		if (str_starts_with(at, MISSING))
+			return true;
+		n = strcspn(at, "\n");
+		at += n + (at[n] == '\n');
+	}
+	/* What did not fit may have said so. */
+	return out_error(note) != 0;
+}
+
+static bool is_whole(const struct call *c, int status)
+{
+	switch (status) {
+	case 0:
+	case STATUS_NO_MATCH:
+	case STATUS_NOT_DEBUGGABLE:
+	case STATUS_NO_PROGRESS:
+	case STATUS_NO_CAUSE:
+		return !has_missing(&c->snapshot_note) && !has_missing(&c->child.note);
+	default:
+		return false;
+	}
+}
 
 static void put_verdict(struct out *o, int status)
 {
@@ -171,14 +208,14 @@ static void put_verdict(struct out *o, int status)
 		out_str(o, "; verdict: something is stuck");
 	else if (status == STATUS_NO_CAUSE)
 		out_str(o, "; verdict: something is stuck, and the cause was not found");
+	else if (status == STATUS_NOT_DEBUGGABLE)
+		out_str(o, "; verdict: the process cannot be debugged");
 }
 
 /* The line behind the data. */
 static void put_facts(struct out *o, const struct page *p, size_t end)
 {
-	bool whole = p->status != STATUS_PARTIAL && p->status != STATUS_BUDGET;
-
-	out_str(o, whole ? "complete" : "NOT COMPLETE");
+	out_str(o, p->whole ? "complete" : "NOT COMPLETE");
 	if (p->status == STATUS_BUDGET)
 		out_str(o, ": the stop budget was used up");
 	put_verdict(o, p->status);
@@ -193,7 +230,7 @@ static void put_facts(struct out *o, const struct page *p, size_t end)
 static void put_meta(struct out *o, const struct page *p, size_t end)
 {
 	out_json_fmt(o, "'" META_ANSWER "':{'exit':%d,'complete':%i,'truncated':%i", p->status,
-		     p->status != STATUS_PARTIAL && p->status != STATUS_BUDGET, end < p->size);
+		     p->whole, end < p->size);
 	if (end < p->size)
 		out_fmt(o, ",\"next\":\"%s:%zu\"", p->name, end);
 	if (p->snapshot[0])
@@ -240,8 +277,8 @@ static void put_notes(struct out *o, const struct out *note)
 static void answer_text(struct server *s, struct call *c, struct out *text, int status)
 {
 	struct page p = { .max = mcp_arg_get(c->tool->args, c->values, MCP_ARG_BYTES)->number,
-			  .snapshot = c->snapshot, .status = status };
-	struct kept item = { .tool = c->tool, .status = status };
+			  .snapshot = c->snapshot, .status = status, .whole = is_whole(c, status) };
+	struct kept item = { .tool = c->tool, .status = status, .whole = p.whole };
 	const struct kept *kept;
 	char *data;
 
@@ -273,7 +310,7 @@ void answer_call(struct server *s, struct call *c)
 {
 	int status = WIFEXITED(c->child.status) ? WEXITSTATUS(c->child.status) : STATUS_FAILURE;
 	bool has_result = status == 0 || status == STATUS_PARTIAL || status == STATUS_NO_PROGRESS ||
-			  status == STATUS_NO_CAUSE || is_nothing(c, status) ||
+			  status == STATUS_NO_CAUSE || has_found(c, status) ||
 			  (status == STATUS_BUDGET && c->child.text.size);
 	auto_out struct out text = { 0 };
 
@@ -323,5 +360,6 @@ void answer_page(struct server *s, const struct call *c, const char *cursor)
 	p.offset = offset;
 	p.name = kept->name;
 	p.status = kept->status;
+	p.whole = kept->whole;
 	send_page(s, c, &p);
 }

@@ -8,6 +8,7 @@
  * no room, and everything after ten minutes.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +24,7 @@ struct kept {
 	const struct mcp_tool *tool;  /**< Whose answer it is; NULL for a snapshot. */
 	uint32_t pid;		      /**< Of a snapshot. */
 	int status;		      /**< Of an answer: exit status of its command. */
+	bool whole;		      /**< Of an answer: nothing was missing. */
 	uint64_t until_ns;
 	char *text;
 	size_t size;
@@ -37,7 +39,7 @@ struct keep {
 
 /**
  * Keep a text.
- * @param item  tool, pid, status, text and size; the text is taken, whatever is returned.
+ * @param item  all but name and until_ns; the text is taken, whatever is returned.
  * @return it, valid until the next call of this function; NULL: it is larger than all that is kept.
  */
 const struct kept *keep_add(struct keep *k, const struct kept *item, uint64_t now_ns);

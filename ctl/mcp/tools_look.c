@@ -50,6 +50,7 @@ const struct mcp_tool mcp_tool_doctor = {
 	.title = "Check whether a process can be debugged",
 	.text = "Touches nothing. Every precondition of looking at a process: pass, fail or unknown, with the fix.",
 	.args = doctor_args,
+	.instead = "call list, which tells why a process cannot be debugged",
 	.repeats_same = true,
 	.build = build_doctor,
 };

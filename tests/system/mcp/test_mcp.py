@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """gpu-agentctl mcp as an assistant's client sees it: revisions, tools, pages, errors, and what is left when it goes away."""
+import contextlib
 import json
 import os
 import pathlib
 import re
 import shutil
 import signal
+import socket
+import subprocess
 import sys
+import threading
 import time
 
 if __name__ == "__main__":
@@ -19,6 +23,7 @@ import pytest
 
 from harness import BIN, ROOT, STOP_MS, CudaScene, Scene, wait_until
 from mcpclient import MODERN, Client, data_of, facts_of, text_of
+from waitscene import WaitScene, block, polling
 
 STOP = f"--max-stop={STOP_MS}ms"  # of the server: how much a call may ask for, on a machine that has much else to do
 LOOK = {"max_stop_ms": min(STOP_MS, 7000)}
@@ -149,6 +154,47 @@ def test_nobody_reads_any_more():
         assert c.process.wait(timeout=10) == 0
 
 
+def test_nobody_reads_a_socket_any_more():
+    """Some clients give a socket: its hang-up ends the server although requests may still come."""
+    ours, theirs = socket.socketpair()
+    with subprocess.Popen([BIN / "gpu-agentctl", "mcp", "--socket", "/nowhere"], stdin=subprocess.PIPE, stdout=theirs) as server:
+        theirs.close()
+        ours.close()
+        try:
+            assert server.wait(timeout=10) == 0
+        finally:
+            server.kill()
+
+
+def test_a_client_that_is_always_behind():
+    """What it has read is not kept: the memory is that of what it has not read yet."""
+    with Client("/nowhere") as c:
+        def peak():
+            return int(re.search(r"VmHWM:\s+(\d+)", pathlib.Path(f"/proc/{c.process.pid}/status").read_text())[1])
+
+        # The parameter keeps the requests long, so that few of them arrive at once.
+        asked = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"x": "x" * 2000}}).encode() + b"\n"
+        before, total = peak(), 60 << 20
+        requests = total // 6000
+
+        def feed():
+            with contextlib.suppress(BrokenPipeError):
+                c.write(asked * requests)
+
+        feeder = threading.Thread(target=feed)
+        feeder.start()
+        os.set_blocking(c.fd, True)
+        time.sleep(1)
+        got = 0
+        while got < total:
+            got += len(os.read(c.fd, 20000))
+        after = peak()
+        c.process.kill()
+        c.process.wait()
+        feeder.join()
+        assert after - before < 24 << 10, (before, after)
+
+
 # ------------------------------------------------------------------ tools ------------------------
 
 class Detective:
@@ -271,6 +317,29 @@ def test_failures_say_what_to_do(scene):
     with Client("/nowhere") as c:
         result = c.request("tools/call", name="list", arguments={})
         assert result["structuredContent"]["error"]["exit"] == 9 and "gpu-agentd --user" in text_of(result), result
+
+
+def test_doctor_answers_for_who_cannot_be_debugged(scene):
+    """That is what it is for: its exit status is a verdict, and no failure."""
+    with Client(scene.socket, STOP) as c:
+        result = c.tool("doctor", pid=os.getpid())
+        assert "fail" in data_of(result) and facts_of(result)["complete"] and facts_of(result)["exit"] == 5, result
+        assert text_of(result).endswith("verdict: the process cannot be debugged"), result
+
+
+def test_a_verdict_does_not_hide_what_is_missing():
+    """The exit status is that of something stuck; a word of memory could not be read."""
+    more = "dispatch 1 gemm 768 256; waves 1 barrier 12 gemm+0x40 group=4 late-loop=0 s2=0x1000 s3=0 s4=7 v0=0"
+    script = block("gfx90a", "last=memory").replace("queues 1", "queues 2").replace("; spin", f"; {more}; spin")
+    with WaitScene("gfx90a", script, polling("gfx90a")) as s, Client(s.socket, STOP) as c:
+        result = c.tool("why", pid=s.app.pid, again_ms=1200, **LOOK)
+        assert "missing: memory" in data_of(result) and "\nNOT COMPLETE; verdict: something is stuck" in text_of(result), result
+        assert facts_of(result)["exit"] in (10, 11) and not facts_of(result)["complete"], result
+        paged = c.tool("why", pid=s.app.pid, again_ms=1200, max_bytes=1024, **LOOK)
+        while facts_of(paged)["truncated"]:
+            assert not facts_of(paged)["complete"], paged
+            paged = c.tool("why", cursor=facts_of(paged)["next"], max_bytes=1024)
+        assert not facts_of(paged)["complete"], paged
 
 
 def test_names_of_the_target_are_data():
