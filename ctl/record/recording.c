@@ -315,4 +315,6 @@ void recording_put_facts(struct out *o, const struct recording *r, const struct 
 	out_str(o, " of the time, of ");
 	put_percent(o, f->budget_ppm);
 	out_str(o, " allowed");
+	if (f->unmeasured_us)
+		out_fmt(o, ", and for at most %.2f ms more in calls that failed", (double)f->unmeasured_us / 1000);
 }

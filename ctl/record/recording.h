@@ -109,6 +109,7 @@ struct recording_facts {
 	uint64_t begin_us;    /**< Microseconds since 1970. */
 	uint64_t duration_us; /**< How long it went on. */
 	uint64_t stopped_us;  /**< How long queues stood still in that time, as the agent has measured. */
+	uint64_t unmeasured_us; /**< For so long at most in calls that failed; not in stopped_us. */
 	uint32_t budget_ppm;  /**< What was allowed of that, in millionths of the duration. */
 	uint32_t measured_ppm; /**< What it was. */
 };

@@ -25,12 +25,13 @@ static uint32_t code_point(const char *s, size_t n)
 
 /*
  * Whether a character steers the terminal or reorders text: Bidirectional_Control of Unicode 15,
- * line separators, C1 controls, DEL and the byte order mark.
+ * line separators, C1 controls, DEL and the byte order mark; or is none at all (U+FFFE and U+FFFF), which XML refuses.
  */
 static bool is_steering(uint32_t c)
 {
 	return (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
-	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
+	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff ||
+	       c == 0xfffe || c == 0xffff;
 }
 
 void text_escape(struct out *o, const char *s, size_t size)

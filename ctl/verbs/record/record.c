@@ -4,6 +4,7 @@
  * files for other tools.
  */
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/fd.h"
@@ -73,6 +74,11 @@ static int write_file(struct sampler *s, const struct form *form, const struct r
 static int check_files(struct ctl *c)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(forms); i++) {
+		for (size_t k = 0; *forms[i].path && k < i; k++)
+			if (*forms[k].path && !strcmp(*forms[i].path, *forms[k].path))
+				return ctl_usage(c, "two forms cannot have one file: %.80s", *forms[i].path);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(forms); i++) {
 		struct corefile_file file = COREFILE_FILE_NULL;
 		int r = *forms[i].path ? ctl_make_file(c, *forms[i].path, 0644, true, &file) : 0;
 
@@ -114,11 +120,13 @@ static void put_counts(struct sampler *s, struct out *o)
 	if (s->cut)
 		out_fmt(o, "%" PRIu32 " captures do not count: their stop budget was used up (--max-stop)\n", s->cut);
 	if (s->incomplete)
-		out_fmt(o, "%" PRIu32 " captures lack something: %s\n", s->incomplete, s->missing);
+		out_fmt(o, "%" PRIu32 " captures lack something\n", s->incomplete);
 	if (s->failed)
 		out_fmt(o, "%" PRIu32 " captures failed\n", s->failed);
 	if (s->recording.full)
 		out_str(o, "there were more places than a recording has room for: the rest is \"(other places)\"\n");
+	if (sampler_missing(s)[0])
+		text_put(o, "missing: ", sampler_missing(s), "\n");
 }
 
 static int print_text(struct sampler *s, const struct recording_facts *f)

@@ -23,6 +23,8 @@
 #define REFUSED_MS 1000
 /* How long to wait for the reason of a session's end. */
 #define WHY_MS 1000
+/* How long to wait for the answer to the farewell: who closes the connection has left as well. */
+#define DETACH_MS 3000
 #define NS_PER_S   UINT64_C(1000000000)
 
 /* ------------------------------------------------------------------ options ------------------ */
@@ -82,6 +84,22 @@ static void mark_begin(struct sampler *s)
 	s->begin_stopped_ns = s->budget.stopped_ns;
 }
 
+/* Wait for an answer of the agent, but not when a signal is to end the recording: nobody knows how long that takes. */
+static int wait_or_signal(void *data, int fd, short events, uint64_t deadline_ns)
+{
+	struct sampler *s = data;
+	struct pollfd fds[] = { { .fd = fd, .events = events }, { .fd = s->signal_fd, .events = POLLIN } };
+	int r = poll(fds, 2, clock_left_ms(deadline_ns));
+
+	if (r < 0)
+		return errno == EINTR ? 0 : -errno;
+	if (fds[1].revents && !s->signo)
+		s->signo = signals_read(s->signal_fd);
+	if (s->signo)
+		return -ECANCELED;
+	return r ? 0 : -ETIMEDOUT;
+}
+
 int sampler_begin(struct ctl *c, const struct sampler_options *o, const char *pid_text, struct sampler *ret)
 {
 	uint32_t ppm, rate;
@@ -102,6 +120,7 @@ int sampler_begin(struct ctl *c, const struct sampler_options *o, const char *pi
 	ret->signal_fd = signals_hold();
 	if (ret->signal_fd < 0)
 		return ctl_fail(c, -ret->signal_fd, "signalfd");
+	rpc_client_set_wait(c->client, wait_or_signal, ret);
 	ret->random = clock_now_ns() ^ ((uint64_t)getpid() << 32);
 	budget_init(&ret->budget, ppm, NS_PER_S / rate, clock_now_ns());
 	mark_begin(ret);
@@ -110,6 +129,10 @@ int sampler_begin(struct ctl *c, const struct sampler_options *o, const char *pi
 
 void sampler_end(struct sampler *s)
 {
+	if (s->signal_fd >= 0) {
+		rpc_client_set_wait(s->c->client, NULL, NULL);
+		rpc_client_set_timeout(s->c->client, DETACH_MS);
+	}
 	ctl_detach(s->c);
 	if (s->signal_fd >= 0)
 		signals_release(s->signal_fd);
@@ -135,7 +158,8 @@ static void note_missing(struct sampler *s, const char *what, const char *why)
 		return;
 	str_copy(s->missing, sizeof(s->missing), what);
 	str_copy(s->missing + strlen(s->missing), sizeof(s->missing) - strlen(s->missing), why);
-	ctl_note(s->c, "missing: %s", s->missing);
+	if (!s->on_screen)
+		ctl_note(s->c, "missing: %s", s->missing);
 }
 
 static void forget_error(struct ctl *c)
@@ -168,6 +192,8 @@ static enum sampler_end drain(struct sampler *s, uint64_t deadline_ns)
 	}
 	if (r == -ETIMEDOUT)
 		return SAMPLER_GOES_ON;
+	if (r == -ECANCELED)
+		return SAMPLER_SIGNAL;
 	c->err = err;
 	return SAMPLER_LOST;
 }
@@ -177,6 +203,11 @@ static enum sampler_end judge_error(struct sampler *s)
 {
 	struct ctl *c = s->c;
 
+	if (s->signo) {
+		/* The agent may not answer the farewell either; it sees that the connection ends. */
+		c->attached = false;
+		return SAMPLER_SIGNAL;
+	}
 	switch (c->err.code) {
 	case RPC_ERROR_SESSION_ENDED:
 	case RPC_ERROR_NO_SUCH_SESSION:
@@ -217,8 +248,8 @@ static enum sampler_end capture_threads(struct sampler *s, const struct rpc_gpu_
 	if (r < 0)
 		return fail(s, r);
 	if (ctl_called(c, rpc_client_host_stacks(c->client, &p, &s->answers, &h, &c->err)) < 0) {
-		if (c->err.code == AGENT_ERR_UNREACHABLE)
-			return SAMPLER_LOST;
+		if (s->signo || c->err.code == AGENT_ERR_UNREACHABLE)
+			return judge_error(s);
 		note_missing(s, "threads: ", c->err.message);
 		forget_error(c);
 		return SAMPLER_GOES_ON;
@@ -262,13 +293,19 @@ static enum sampler_end capture(struct sampler *s)
 						   .max_stop_ms = c->max_look_ms };
 	struct rpc_gpu_snapshot_result seen;
 	uint64_t begun = clock_now_ns(), now;
+	enum sampler_end end;
 
 	rpc_arena_reset(&s->answers);
 	if (ctl_called(c, rpc_client_gpu_snapshot(c->client, &p, &s->answers, &seen, &c->err)) < 0) {
 		/* Nobody has said for how long the queues stood still: no longer than this took. */
 		now = clock_now_ns();
 		budget_pay(&s->budget, now - begun, now);
-		return judge_error(s);
+		s->unmeasured_ns += now - begun;
+		end = judge_error(s);
+		/* What has ended stands still for another reason. */
+		if (end == SAMPLER_EXITED)
+			s->unmeasured_ns -= now - begun;
+		return end;
 	}
 	now = clock_now_ns();
 	budget_pay(&s->budget, seen.stopped_us * 1000, now);
@@ -296,7 +333,8 @@ static enum sampler_end pause_until(struct sampler *s, uint64_t until_ns)
 	do {
 		if (poll(fds, 3, clock_left_ms(until_ns)) < 0 && errno != EINTR)
 			return fail(s, -errno);
-		s->signo = signals_read(s->signal_fd);
+		if (!s->signo)
+			s->signo = signals_read(s->signal_fd);
 		if (s->signo)
 			return SAMPLER_SIGNAL;
 		if (fds[0].revents)
@@ -330,7 +368,7 @@ int sampler_next(struct sampler *s)
 
 	if (r < 0)
 		return ctl_fail(s->c, -r, "the recording");
-	s->shortest_us = s->longest_us = 0;
+	s->shortest_us = s->longest_us = s->unmeasured_ns = 0;
 	s->incomplete = s->cut = s->refused = s->failed = 0;
 	s->missing[0] = '\0';
 	mark_begin(s);
@@ -339,16 +377,24 @@ int sampler_next(struct sampler *s)
 
 struct recording_facts sampler_facts(const struct sampler *s)
 {
-	const uint64_t stopped_ns = s->budget.stopped_ns - s->begin_stopped_ns, now = clock_now_ns();
+	const uint64_t stopped_ns = s->budget.stopped_ns - s->begin_stopped_ns - s->unmeasured_ns, now = clock_now_ns();
 
 	return (struct recording_facts){ .begin_us = s->begin_us,
 					 .duration_us = (now - s->begin_ns) / 1000,
 					 .stopped_us = stopped_ns / 1000,
+					 .unmeasured_us = s->unmeasured_ns / 1000,
 					 .budget_ppm = s->budget.share_ppm,
 					 .measured_ppm = budget_share_ppm(stopped_ns, now - s->begin_ns) };
 }
 
+const char *sampler_missing(const struct sampler *s)
+{
+	if (s->missing[0] || s->recording.captures)
+		return s->missing;
+	return s->refused ? "all captures: the agent allowed no stop" : "all captures: the time was too short for one";
+}
+
 bool sampler_is_complete(const struct sampler *s)
 {
-	return !s->missing[0] && !s->recording.full;
+	return !sampler_missing(s)[0] && !s->recording.full;
 }

@@ -41,13 +41,15 @@ struct sampler {
 	uint64_t begin_ns, begin_stopped_ns; /**< The same on the clock of the budget, and what it had paid for. */
 	int signal_fd; /**< Of signals_hold(). */
 	int keys_fd;   /**< Ends sampler_run() when it can be read; -1: there is none. */
-	int signo;
-	bool host;     /**< Threads, too. */
+	int signo;     /**< The signal that ends it; 0: none yet. */
+	bool host;	/**< Threads, too. */
+	bool on_screen; /**< A page is on the terminal: what is missing is told there alone. */
 	uint64_t shortest_us, longest_us; /**< Stop of a capture; the first one is 0 where there was none. */
 	uint32_t incomplete; /**< Captures that lacked something, and count nevertheless. */
 	uint32_t cut;	     /**< Captures that do not count: their stop budget ended before all waves were seen. */
 	uint32_t refused;    /**< Times that nothing might be stopped. */
 	uint32_t failed;     /**< Calls that failed, and were tried again. */
+	uint64_t unmeasured_ns; /**< What calls that failed have stopped at most; the budget has paid for it. */
 	char missing[240];   /**< The first thing that was missing; "" if nothing was. */
 };
 
@@ -76,7 +78,9 @@ enum sampler_end sampler_run(struct sampler *s, uint64_t until_ns, uint64_t end_
 int sampler_next(struct sampler *s);
 /** What the recording was like so far. */
 struct recording_facts sampler_facts(const struct sampler *s);
-/** Whether every capture was whole and counts. */
+/** The first thing that is missing; "" if every capture was whole and counts, and there is one. */
+const char *sampler_missing(const struct sampler *s);
+/** Whether nothing is missing. */
 bool sampler_is_complete(const struct sampler *s);
 /**
  * Append the shares as tables, the largest first: those of waves, and those of threads.

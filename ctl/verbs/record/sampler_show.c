@@ -138,14 +138,15 @@ int sampler_print_json(struct sampler *s, const struct recording_facts *f, enum 
 		     r->process, GPU_AGENT_VERSION, end_name(end));
 	out_json_fmt(&doc, ",'time_us':%lu,'duration_us':%lu,'stopped_us':%lu", f->begin_us, f->duration_us,
 		     f->stopped_us);
-	out_json_fmt(&doc, ",'budget_ppm':%u,'overhead_ppm':%u", f->budget_ppm, f->measured_ppm);
+	out_json_fmt(&doc, ",'unmeasured_us':%lu,'budget_ppm':%u,'overhead_ppm':%u", f->unmeasured_us, f->budget_ppm,
+		     f->measured_ppm);
 	out_json_fmt(&doc, ",'shortest_us':%lu,'longest_us':%lu", s->shortest_us, s->longest_us);
 	out_json_fmt(&doc, ",'captures':%u,'thread_captures':%u,'incomplete':%u", r->captures, r->thread_captures,
 		     s->incomplete);
 	out_json_fmt(&doc, ",'cut':%u,'refused':%u,'failed':%u", s->cut, s->refused, s->failed);
 	out_json_fmt(&doc, ",'complete':%i,'missing':[", sampler_is_complete(s));
-	if (s->missing[0])
-		out_json_fmt(&doc, "%s", s->missing);
+	if (sampler_missing(s)[0])
+		out_json_fmt(&doc, "%s", sampler_missing(s));
 	out_str(&doc, "],\"shares\":[");
 	for (size_t i = 0; i < r->n_stacks; i++)
 		put_share(&doc, &list[i]);

@@ -40,6 +40,7 @@ struct top {
 	uint32_t interval_ms;
 	uint32_t count; /* 0: no end. */
 	bool on_screen;
+	bool complete; /* The last table that was shown. */
 };
 
 /* ------------------------------------------------------------------ a table ------------------ */
@@ -52,8 +53,8 @@ static int render(struct top *t, const struct recording_facts *f)
 	text_put(o, "", t->s.recording.process, ": ");
 	recording_put_facts(o, &t->s.recording, f);
 	out_char(o, '\n');
-	if (t->s.missing[0])
-		text_put(o, "missing: ", t->s.missing, "\n");
+	if (sampler_missing(&t->s)[0])
+		text_put(o, "missing: ", sampler_missing(&t->s), "\n");
 	out_char(o, '\n');
 	return sampler_show(&t->s, t->c->verbose ? 0 : ROWS);
 }
@@ -147,7 +148,7 @@ static int status_of(struct top *t, enum sampler_end end)
 		ctl_note(c, "process %u has ended", c->session.pid);
 	if (end == SAMPLER_LOST || end == SAMPLER_FAILED)
 		return -1;
-	return ctl_status(sampler_is_complete(&t->s), false);
+	return ctl_status(t->complete, false);
 }
 
 static int loop(struct top *t)
@@ -157,8 +158,12 @@ static int loop(struct top *t)
 		const struct recording_facts f = sampler_facts(&t->s);
 		int r;
 
-		if (end != SAMPLER_GOES_ON)
+		if (end != SAMPLER_GOES_ON) {
+			/* What is said from now on is for the terminal as it was before. */
+			screen_close();
 			return status_of(t, end);
+		}
+		t->complete = sampler_is_complete(&t->s);
 		r = t->on_screen ? print_screen(t, &f) : print_stream(t, &f, n);
 		if (r != 0 || (t->count && n + 1 >= t->count))
 			return r ? r : status_of(t, end);
@@ -183,6 +188,7 @@ static int run_loop(struct top *t)
 	if (r < 0)
 		return ctl_fail(t->c, -r, "setting up the terminal");
 	t->s.keys_fd = STDIN_FILENO;
+	t->s.on_screen = true;
 	r = loop(t);
 	screen_close();
 	return r;
@@ -190,7 +196,7 @@ static int run_loop(struct top *t)
 
 static int run(struct ctl *c, int argc, char **argv)
 {
-	struct top t = { .c = c, .interval_ms = INTERVAL_MS, .count = once };
+	struct top t = { .c = c, .interval_ms = INTERVAL_MS, .count = once, .complete = true };
 	int r = 0;
 
 	(void)argc;

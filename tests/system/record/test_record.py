@@ -251,6 +251,26 @@ def test_a_signal_ends_it_with_what_it_has(signo):
         assert not s.target_state()["suspended_queues"]
 
 
+def test_a_signal_is_heard_while_the_agent_does_not_answer():
+    """And for how long that capture has stopped queues is not told as if it had been measured."""
+    with Scene(app=STILL, gpus="gfx90a") as s, recording(s, "-d", "300s", "--overhead", "20%", "--timeout", "200s") as run:
+        wait_until(lambda: suspensions(s) > 0, "a capture")
+        os.kill(s.front_pid(), signal.SIGSTOP)
+        try:
+            time.sleep(2)  # longer than the slot of any capture before it
+            begun = time.monotonic()
+            run.send_signal(signal.SIGINT)
+            document = json.loads(run.communicate(timeout=PATIENCE)[0])
+            assert time.monotonic() - begun < 40
+        finally:
+            os.kill(s.front_pid(), signal.SIGCONT)
+        assert run.returncode == 128 + signal.SIGINT and document["ended"] == "signal" and document["captures"], document
+        assert document["unmeasured_us"] > 1e6 and document["stopped_us"] < 1e6, document
+        assert document["overhead_ppm"] == pytest.approx(document["stopped_us"] / document["duration_us"] * 1e6, abs=2)
+        wait_until(lambda: not s.target_state()["enabled"], "the process is let go")
+        assert not s.target_state()["suspended_queues"]
+
+
 def test_the_agent_may_go():
     with Scene(app=STILL, gpus="gfx90a") as s, \
             recording(s, "-d", "60s", "--overhead", "20%", f"--pprof={s.directory}/x.pb") as run:
@@ -290,11 +310,28 @@ def test_says_what_is_missing_and_what_is_wrong():
                              (("--rate", "0"), "--rate"), (("-d", "0"), "--duration")):
             run = s.ctl("record", s.app.pid, *wrong)
             assert run.returncode == 2 and words in run.stderr, (wrong, run.stderr)
+        run = s.ctl("record", s.app.pid, "--svg", s.directory / "x", "--pprof", s.directory / "x")
+        assert run.returncode == 2 and "one file" in run.stderr, run.stderr
         # Before anything is captured, and not after it.
         begun = time.monotonic()
         run = s.ctl("record", s.app.pid, "-d", "50s", "--svg", "/nonexistent/x.svg")
         assert run.returncode == 1 and "/nonexistent/x.svg" in run.stderr and time.monotonic() - begun < 40, run.stderr
         assert s.ctl("record", 1).returncode in (3, 4, 5)
+
+
+def test_a_recording_without_a_capture_is_not_complete():
+    with Scene(app=STILL, gpus="gfx90a") as s:
+        run = s.ctl("record", s.app.pid, "-j", "-d", "1ms", "--rate", 1)
+        document = json.loads(run.stdout)
+        # One in a thousand of them comes within the first millisecond of its second.
+        assert run.returncode == (0 if document["captures"] else 8), (run.returncode, document)
+        assert document["complete"] == bool(document["captures"]) == (not document["missing"]), document
+
+
+def test_names_that_xml_refuses():
+    with Scene(app=f"name a\ufffe\uffffb; {STILL}", gpus="gfx90a") as s:
+        record(s, "-d", "500ms", "--overhead", "20%", f"--svg={s.directory}/x.svg")
+        assert "\\ufffe" in xml.etree.ElementTree.parse(s.directory / "x.svg").getroot().find(SVG + "title").text
 
 
 def test_sees_a_program_without_waves():
@@ -330,15 +367,19 @@ def test_top_shows_table_after_table():
             assert s.ctl("top", s.app.pid, *wrong).returncode == 2, wrong
 
 
-def test_top_draws_a_page_and_quits():
+@pytest.mark.parametrize("cut", [False, True])
+def test_top_draws_a_page_and_quits(cut):
     with Scene(app=STILL, gpus="gfx90a") as s:
         master, slave = pty.openpty()
         env = {**os.environ, "GPU_AGENT_SOCKET": str(s.socket), "TERM": "xterm", "COLUMNS": "100", "LINES": "24"}
         argv = [BIN / "gpu-agentctl", "top", str(s.app.pid), "--interval", "300", "--overhead", "20%"]
+        if cut:
+            argv += ["--max-stop", "1ms"]
+            s.control("delay suspend 100 100000")
         with subprocess.Popen(argv, env=env, stdin=slave, stdout=slave, stderr=subprocess.PIPE) as popen:
             os.close(slave)
             seen = b""
-            while seen.count(b"train.hip:61") < 2 or b"q quit" not in seen:
+            while seen.count(b"missing: " if cut else b"train.hip:61") < 2 or b"q quit" not in seen:
                 assert select.select([master], [], [], PATIENCE)[0], seen
                 seen += os.read(master, 65536)
             os.write(master, b"xq")
@@ -347,7 +388,9 @@ def test_top_draws_a_page_and_quits():
                     if os.read(master, 65536):
                         continue
                 break
-            assert popen.wait(PATIENCE) == 0
+            assert popen.wait(PATIENCE) in ((0, 8) if cut else (0,))
+            # Nothing is written into the page.
+            assert popen.stderr.read() == b""
         os.close(master)
 
 

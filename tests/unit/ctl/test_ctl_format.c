@@ -27,6 +27,7 @@ static void escapes_names(void)
 		{ "\xc2\x9b", "\\u009b" },		/* CSI in one character */
 		{ "a\xe2\x80\xae" "b", "a\\u202eb" },	/* right-to-left override */
 		{ "\xef\xbb\xbf", "\\ufeff" },
+		{ "\xef\xbf\xbf", "\\uffff" },	/* no character, and none in XML */
 		{ "\xff\xc3", "\\xff\\xc3" },		/* no UTF-8 */
 		{ "\xed\xa0\x80", "\\xed\\xa0\\x80" },	/* surrogate */
 	};
