@@ -180,10 +180,12 @@ static bool let_go(struct server *s, struct call *resume)
 static void start(struct server *s, struct call *c)
 {
 	uint32_t wait_ms = c->command.pid ? stops_wait_ms(&s->stops, c->command.pid, clock_now_ns()) : 0;
-	char why[160], next[80];
+	char who[24] = "a process", why[160], next[80];
 
+	if (c->command.pid != STOPS_ANY)
+		snprintf(who, sizeof(who), "process %u", c->command.pid);
 	if (wait_ms) {
-		snprintf(why, sizeof(why), "calls have stopped process %u for a twentieth of the last minute", c->command.pid);
+		snprintf(why, sizeof(why), "calls have stopped %s for a twentieth of the last minute", who);
 		snprintf(next, sizeof(next), "wait %u ms; stacks, list and doctor stop nothing", wait_ms);
 		refuse(s, c, STATUS_BUDGET, why, next);
 		return;

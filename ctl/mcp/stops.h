@@ -16,6 +16,9 @@
 #define STOPS_SHARE	20
 #define STOPS_MAX	256 /**< Most stops that are remembered; of one that is forgotten nothing is counted. */
 
+/** In the place of a process: any process, as where nobody knows which a call stops. */
+#define STOPS_ANY UINT32_MAX
+
 /** A zeroed object remembers nothing. */
 struct stops {
 	struct {

@@ -30,7 +30,7 @@ struct mcp_command {
 	const char *argv[MCP_ARGV_MAX + 1]; /**< Of gpu-agentctl, NULL-terminated; points into words. */
 	size_t n;
 	bool too_long;
-	uint32_t pid;	      /**< Whose queues it may stop; 0: it stops none. */
+	uint32_t pid;	      /**< Whose queues it may stop; STOPS_ANY: of which, it finds out; 0: it stops none. */
 	uint32_t stop_ms;     /**< For so long at most. */
 	uint32_t pause_ms;    /**< For so long it only waits, between two stops. */
 	uint32_t deadline_ms; /**< Of the call. */

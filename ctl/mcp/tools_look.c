@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "base/out.h"
+#include "ctl/mcp/stops.h"
 #include "ctl/mcp/words.h"
 
 /* ------------------------------------------------------------------ list --------------------- */
@@ -211,6 +212,7 @@ static const struct mcp_arg job_args[] = {
 	{ "slurm", MCP_ARG_UINT, .min = 1, .max = UINT32_MAX, .text = "number of a job of Slurm" },
 	{ "all", MCP_ARG_BOOL, .text = "all GPU processes of this machine that may be looked at" },
 	{ "deadline_ms", MCP_ARG_UINT, .min = 1000, .max = 50000, .preset = JOB_DEADLINE_MS },
+	WORDS_MAX_STOP,
 	{ 0 },
 };
 
@@ -223,6 +225,8 @@ static int build_job(const struct mcp_input *in, struct mcp_command *cmd, struct
 		return -EINVAL;
 	}
 	words_verb(in, cmd, "job");
+	words_max_stop(in, cmd, 1);
+	cmd->pid = STOPS_ANY;
 	words_add(cmd, "--deadline=%ums", input_number(in, "deadline_ms"));
 	if (input_has(in, "pids"))
 		words_add(cmd, "--pids=%s", input_text(in, "pids"));
@@ -237,7 +241,7 @@ static int build_job(const struct mcp_input *in, struct mcp_command *cmd, struct
 const struct mcp_tool mcp_tool_job_report = {
 	.name = "job_report",
 	.title = "All processes of a job at once",
-	.text = "Pauses the GPU queues of each process for a moment. One tree of all ranks, the odd one out, and the ranks that could "
+	.text = "Pauses the GPU queues of each process for at most max_stop_ms. One tree of all ranks, the odd one out, and the ranks that could "
 		"not be seen.",
 	.args = job_args,
 	.repeats_same = true,

@@ -266,7 +266,7 @@ def test_every_tool_answers(scene):
         assert "pass" in data_of(c.tool("doctor", pid=pid))
         assert f"pid {pid}" in data_of(c.tool("stacks", pid=pid))
         assert data_of(c.tool("why", pid=pid, **LOOK)).strip()
-        assert str(pid) in data_of(c.tool("job_report", pids=[pid], deadline_ms=50000))
+        assert str(pid) in data_of(c.tool("job_report", pids=[pid], deadline_ms=50000, **LOOK))
         assert "(nothing)" in data_of(c.tool("list", records=True)) or "record" in data_of(c.tool("list", records=True))
         assert scene.target_state()["suspended_queues"] == 0
 
@@ -340,6 +340,20 @@ def test_a_verdict_does_not_hide_what_is_missing():
             assert not facts_of(paged)["complete"], paged
             paged = c.tool("why", cursor=facts_of(paged)["next"], max_bytes=1024)
         assert not facts_of(paged)["complete"], paged
+
+
+def test_reports_of_a_job_cost_what_other_looks_cost(scene):
+    """Nobody says for how long they have stopped a process: so long as they may."""
+    with Client(scene.socket, "--max-stop=3s", version="2025-11-25") as c:
+        pid = scene.app.pid
+        c.tool("job_report", pids=[pid], deadline_ms=50000, max_stop_ms=3000)
+        # Less than a twentieth where a report is quicker than its limit.
+        for _ in range(60):
+            result = c.request("tools/call", name="job_report", arguments={"pids": [pid], "deadline_ms": 50000, "max_stop_ms": 3000})
+            if result["isError"]:
+                break
+        assert "calls have stopped a process for a twentieth" in text_of(result), result
+        assert f"calls have stopped process {pid} for a twentieth" in c.refused("snapshot", pid=pid)
 
 
 def test_names_of_the_target_are_data():

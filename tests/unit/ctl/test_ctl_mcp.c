@@ -109,7 +109,7 @@ static void makes_commands(void)
 		{ "memory", "{\"pid\":1,\"address\":\"0x10\",\"bytes\":4}", "memory --max-stop=100ms -- 1 0x10 4" },
 		{ "memory", "{\"pid\":1,\"address\":16}", "argument \"address\" must be a string such as \"0x7f0000001000\"" },
 		{ "disassemble", "{\"pid\":1}", "give either \"wave\" or \"address\"" },
-		{ "job_report", "{\"pids\":[3,4]}", "job --deadline=10000ms --pids=3,4" },
+		{ "job_report", "{\"pids\":[3,4]}", "job --max-stop=100ms --deadline=10000ms --pids=3,4" },
 		{ "job_report", "{\"pids\":[3,\"x\"]}", "argument \"pids\" must be an array of 1 to 64 process ids" },
 		{ "job_report", "{\"pids\":[]}", "argument \"pids\" must be an array of 1 to 64 process ids" },
 		{ "job_report", "{\"all\":false}", "give one of \"pids\", \"slurm\" and \"all\": true" },
@@ -251,6 +251,23 @@ static void stops_a_twentieth(void)
 	TEST_EQ(stops_wait_ms(&s, 9, now_ns), 0);
 }
 
+/* A report of a job may stop each process, and so has to wait for each. */
+static void stops_of_a_job_count_for_all(void)
+{
+	static struct stops s;
+	uint64_t now_ns = 1000 * SECOND;
+
+	TEST_EQ(stops_wait_ms(&s, STOPS_ANY, now_ns), 0);
+	stops_add(&s, 7, SECOND, now_ns);
+	stops_add(&s, 8, 2 * SECOND, now_ns);
+	TEST_EQ(stops_wait_ms(&s, STOPS_ANY, now_ns), 0);
+	stops_add(&s, STOPS_ANY, SECOND, now_ns + 10 * SECOND);
+	TEST_EQ(stops_wait_ms(&s, 7, now_ns + 10 * SECOND), 0);
+	TEST_EQ(stops_wait_ms(&s, 8, now_ns + 10 * SECOND), 50000);
+	TEST_EQ(stops_wait_ms(&s, STOPS_ANY, now_ns + 10 * SECOND), 50000);
+	TEST_EQ(stops_wait_ms(&s, STOPS_ANY, now_ns + 60 * SECOND), 0);
+}
+
 TEST_SUITE(ctl_mcp, TEST(reads_messages), TEST(makes_commands), TEST(offers_what_is_allowed), TEST(cleans_texts),
 	   TEST(cuts_long_lines), TEST(pages_end_with_lines), TEST(keeps_for_ten_minutes), TEST(keeps_what_fits),
-	   TEST(stops_a_twentieth));
+	   TEST(stops_a_twentieth), TEST(stops_of_a_job_count_for_all));
