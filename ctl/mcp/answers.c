@@ -103,19 +103,20 @@ static const char *status_next(const struct mcp_tool *tool, int status)
 
 void answer_refused(struct server *s, const struct call *c, int status, const char *text, const char *next)
 {
-	auto_out struct out o = { 0 }, clean = { 0 };
+	auto_out struct out o = { 0 }, message = { 0 }, hint = { 0 }, both = { 0 };
 
-	out_fmt(&clean, "error: ");
-	page_clean(&clean, text, strlen(text));
-	if (next) {
-		out_str(&clean, "\nnext: ");
-		page_clean(&clean, next, strlen(next));
-	}
-	answer_begin(&o, c->id, c->revision);
-	out_json_fmt(&o, ",'content':[{'type':'text','text':%s}]", clean.data ? clean.data : "error");
-	out_json_fmt(&o, ",'structuredContent':{'error':{'exit':%d,'name':%s,'message':%s", status, status_name(status), text);
+	/* An error may name what the program under test chose. */
+	page_clean(&message, text, strlen(text));
+	page_clean(&hint, next ? next : "", next ? strlen(next) : 0);
+	out_fmt(&both, "error: %s", message.data ? message.data : "");
 	if (next)
-		out_json_fmt(&o, ",'hint':%s", next);
+		out_fmt(&both, "\nnext: %s", hint.data ? hint.data : "");
+	answer_begin(&o, c->id, c->revision);
+	out_json_fmt(&o, ",'content':[{'type':'text','text':%s}]", both.data ? both.data : "error");
+	out_json_fmt(&o, ",'structuredContent':{'error':{'exit':%d,'name':%s,'message':%s", status, status_name(status),
+		     message.data);
+	if (next)
+		out_json_fmt(&o, ",'hint':%s", hint.data);
 	out_json_fmt(&o, "}},'isError':%i", true);
 	answer_end(s, &o, c->revision, NULL);
 }

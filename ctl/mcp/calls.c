@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "ctl/mcp/page.h"
 #include "ctl/mcp/server.h"
 
 #define MS_NS UINT64_C(1000000)
@@ -389,15 +390,13 @@ static bool has_document(const struct call *c)
 static void show_document(struct server *s, struct call *c)
 {
 	struct kept item = { .pid = c->command.pid };
+	auto_out struct out json = { 0 };
 	const struct kept *kept;
-	char *text;
-	size_t size;
 
 	c->snapshot_status = WEXITSTATUS(c->child.status);
 	out_bytes(&c->snapshot_note, c->child.note.data ? c->child.note.data : "", c->child.note.size);
-	kept = out_steal(&c->child.text, &text, &size) == 0 ?
-		       (item.text = text, item.size = size, keep_add(&s->keep, &item, clock_now_ns())) :
-		       NULL;
+	page_json(&json, c->child.text.data, c->child.text.size);
+	kept = out_steal(&json, &item.text, &item.size) == 0 ? keep_add(&s->keep, &item, clock_now_ns()) : NULL;
 	child_deinit(&c->child);
 	if (!kept) {
 		refuse(s, c, STATUS_FAILURE, "the snapshot is too large to be kept", NULL);

@@ -67,6 +67,34 @@ void page_clean(struct out *o, const char *text, size_t size)
 	}
 }
 
+static void put_escape(struct out *o, uint32_t c)
+{
+	if (c >= 0x10000)
+		out_fmt(o, "\\u%04x\\u%04x", 0xd800 + ((c - 0x10000) >> 10), 0xdc00 + ((c - 0x10000) & 0x3ff));
+	else
+		out_fmt(o, "\\u%04x", c);
+}
+
+void page_json(struct out *o, const char *text, size_t size)
+{
+	size_t plain = 0;
+
+	for (size_t at = 0, n; at < size; at += n) {
+		uint32_t c;
+
+		n = str_utf8_length(text + at, size - at);
+		n = n ? n : 1;
+		c = code_point((const unsigned char *)text + at, n);
+		/* In JSON, those below 0x20 are blanks between what it says. */
+		if (c < 0x20 || !is_hidden(c))
+			continue;
+		out_bytes(o, text + plain, at - plain);
+		put_escape(o, c);
+		plain = at + n;
+	}
+	out_bytes(o, text + plain, size - plain);
+}
+
 size_t page_end(const char *text, size_t size, size_t offset, size_t max)
 {
 	size_t end = offset + max;

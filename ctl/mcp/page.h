@@ -20,6 +20,11 @@ struct out;
  */
 void page_clean(struct out *o, const char *text, size_t size);
 /**
+ * Append JSON in which the same characters are \uXXXX: it says the same, and hides nothing from who reads the text.
+ * @param text  JSON without a mistake, in which they stand only in strings.
+ */
+void page_json(struct out *o, const char *text, size_t size);
+/**
  * Where the piece that begins at @p offset ends: behind the last line that fits, or within a line that does not.
  * @param max  At least 4.
  * @return at most @p size, and more than @p offset unless that is the end.

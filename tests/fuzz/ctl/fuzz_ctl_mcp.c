@@ -38,10 +38,13 @@ static void check_command(const struct mcp_command *cmd)
 
 static void check_page(const char *text, size_t size)
 {
-	auto_out struct out clean = { 0 };
+	auto_out struct out clean = { 0 }, json = { 0 };
 	size_t at = 0, n = 0;
 
 	page_clean(&clean, text, size);
+	page_json(&json, text, size);
+	if (json.size < size)
+		abort();
 	while (at < clean.size) {
 		size_t end = page_end(clean.data, clean.size, at, 16);
 

@@ -170,6 +170,16 @@ static void cleans_texts(void)
 	}
 }
 
+/* What says the same to a parser, and shows itself to who reads. */
+static void escapes_in_json(void)
+{
+	static const char text[] = "{\"a\\n\": \"x\342\200\256y\363\240\201\201\303\251\177\"}\n";
+	auto_out struct out o = { 0 };
+
+	page_json(&o, text, sizeof(text) - 1);
+	TEST_STR(o.data, "{\"a\\n\": \"x\\u202ey\\udb40\\udc41\303\251\\u007f\"}\n");
+}
+
 static void cuts_long_lines(void)
 {
 	char text[PAGE_LINE_MAX + 12];
@@ -268,6 +278,6 @@ static void stops_of_a_job_count_for_all(void)
 	TEST_EQ(stops_wait_ms(&s, STOPS_ANY, now_ns + 60 * SECOND), 0);
 }
 
-TEST_SUITE(ctl_mcp, TEST(reads_messages), TEST(makes_commands), TEST(offers_what_is_allowed), TEST(cleans_texts),
+TEST_SUITE(ctl_mcp, TEST(reads_messages), TEST(makes_commands), TEST(offers_what_is_allowed), TEST(cleans_texts), TEST(escapes_in_json),
 	   TEST(cuts_long_lines), TEST(pages_end_with_lines), TEST(keeps_for_ten_minutes), TEST(keeps_what_fits),
 	   TEST(stops_a_twentieth), TEST(stops_of_a_job_count_for_all));
