@@ -278,6 +278,6 @@ static void stops_of_a_job_count_for_all(void)
 	TEST_EQ(stops_wait_ms(&s, STOPS_ANY, now_ns + 60 * SECOND), 0);
 }
 
-TEST_SUITE(ctl_mcp, TEST(reads_messages), TEST(makes_commands), TEST(offers_what_is_allowed), TEST(cleans_texts), TEST(escapes_in_json),
-	   TEST(cuts_long_lines), TEST(pages_end_with_lines), TEST(keeps_for_ten_minutes), TEST(keeps_what_fits),
-	   TEST(stops_a_twentieth), TEST(stops_of_a_job_count_for_all));
+TEST_SUITE(ctl_mcp, TEST(reads_messages), TEST(makes_commands), TEST(offers_what_is_allowed), TEST(cleans_texts),
+	   TEST(escapes_in_json), TEST(cuts_long_lines), TEST(pages_end_with_lines), TEST(keeps_for_ten_minutes),
+	   TEST(keeps_what_fits), TEST(stops_a_twentieth), TEST(stops_of_a_job_count_for_all));
