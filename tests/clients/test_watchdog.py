@@ -524,7 +524,8 @@ say("asked", watchdog.report(wait=30), watchdog.stalls)
         assert "was asked for a report" in text and "rank.py" in text, text
 
 
-@pytest.mark.parametrize("how", ["sys.executable = '/nonexistent'", "sys.executable = '/bin/false'", "del os.pidfd_open"])
+@pytest.mark.parametrize("how", ["sys.executable = '/nonexistent'", "sys.executable = '/bin/false'", "sys.executable = None",
+                                 "del os.pidfd_open"])
 def test_never_keeps_a_program_from_starting(tmp_path, how):
     code = BEGIN + how + """
 watchdog = gpu_agent.watchdog.start(timeout=1)
@@ -554,11 +555,85 @@ for bad in ({"job": "all"}, {"timeout": -1}, {"deadline": 0}, {"job": "slurm"}):
         pass
 """
     with job(tmp_path) as j:
-        for value, want in (("0", "False 0.0 it is turned off\n"), ("77", "True 77.0 "), ("soon", "True 120.0 ")):
+        for value, want in (("0", "False 0.0 it is turned off\n"), ("77", "True 77.0 "), ("soon", "True 120.0 "), ("-5", "True 120.0 ")):
             process = j.start(code, GPU_AGENT_WATCH=value, PATH="/usr/bin:/bin")
             assert process.wait(2 * PATIENCE) == 0, process.complained.read_text()
             assert process.said.read_text().startswith(want), process.said.read_text()
-            assert ("is no number of seconds" in process.complained.read_text()) == (value == "soon")
+            assert ("is no number of seconds" in process.complained.read_text()) == (value in ("soon", "-5"))
+
+
+@pytest.mark.parametrize("version", pythons())
+@pytest.mark.parametrize("how", ["pass", "gpu_agent.watchdog.start(timeout=60)", "faulthandler.dump_traceback_later(60)"])
+def test_a_child_ends_without_an_agent(tmp_path, version, how):
+    """It has no thread of faulthandler to wait for, and its parent's goes on."""
+    code = BEGIN + f"""import faulthandler
+watchdog = gpu_agent.watchdog.start(timeout=3, deadline=1, out=os.environ["OUT"])
+def work(end):
+    if os.fork() == 0:
+        {how}
+        end(0)
+children = [threading.Thread(target=work, args=(os._exit,)) for _ in range(4)]
+work(sys.exit)
+[t.start() for t in children], [t.join() for t in children]
+say("ended", [os.wait()[1] for _ in range(5)])
+def train_step():
+    time.sleep(1000)
+train_step()
+"""
+    with job(tmp_path) as j:
+        process = j.start(code, python=interpreter(version), flags=(), PATH="/usr/bin:/bin")
+        assert j.wait_line(process, "ended") == "ended [0, 0, 0, 0, 0]"
+        assert "train_step" in j.report()[0].partition("faulthandler")[2]
+
+
+def test_a_program_that_ignores_its_children_and_blocks_signals(tmp_path):
+    code = STALL.format(how="[(time.sleep(2.5), watchdog.beat()) for _ in range(2)]; time.sleep(1000)").replace("deadline=8", "deadline=1")
+    code = code.replace("watchdog = ", "signal.signal(17, signal.SIG_IGN); signal.pthread_sigmask(0, signal.valid_signals())\nwatchdog = ")
+    with job(tmp_path) as j:
+        process = j.start(code, PATH="/usr/bin:/bin")
+        assert len(j.report(n=3)) == 3, "the helper is there after the first"
+        masks = re.findall(r"^Sig(?:Blk|Ign):\t(\w+)", pathlib.Path(f"/proc/{only_helper(process)}/status").read_text(), re.M)
+        assert not int(masks[0], 16) and not int(masks[1], 16) & 1 << 16, masks
+        assert "Traceback" not in process.complained.read_text()
+
+
+def test_beat_raises_nothing(tmp_path):
+    """Where no thread can be started; while another thread stops it; and with times that are longer than any machine runs."""
+    code = BEGIN + """
+import faulthandler
+def no_thread(*_, **__): raise RuntimeError("unable to start watchdog thread")
+later, faulthandler.dump_traceback_later = faulthandler.dump_traceback_later, no_thread
+with gpu_agent.watchdog.watch(60) as watchdog:
+    watchdog.beat()
+    say("first", watchdog.watching)
+faulthandler.dump_traceback_later = later
+sys.setswitchinterval(1e-6)
+failed, over = [], []
+def beat():
+    while not over:
+        try:
+            current[0].beat()
+        except BaseException as error:
+            failed.append(error)
+current = [watchdog]
+threads = [threading.Thread(target=beat) for _ in range(4)]
+[t.start() for t in threads]
+for _ in range(20):
+    current[0] = gpu_agent.watchdog.start(timeout=0.01)
+    time.sleep(0.01)
+    current[0].stop()
+over.append(1)
+[t.join() for t in threads]
+say("failed", failed)
+with gpu_agent.watchdog.watch(float("inf")) as watchdog, watchdog.section("x", float("inf")):
+    watchdog.beat()
+    say("last", watchdog.watching)
+"""
+    with job(tmp_path) as j:
+        process = j.start(code, flags=(), PATH="/usr/bin:/bin", GPU_AGENT_WATCH="-1")
+        assert process.wait(3 * PATIENCE) == 0, process.complained.read_text()
+        assert process.said.read_text() == "first True\nfailed []\nlast True\n", process.said.read_text()
+        assert "has no lines of Python: unable to start" in process.complained.read_text()
 
 
 @pytest.mark.parametrize("kind", ["fork", "spawn", "forkserver"])

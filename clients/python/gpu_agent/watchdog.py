@@ -25,6 +25,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 from typing import Any, Dict, Iterator, List, Optional
 
@@ -37,16 +38,27 @@ TIMEOUT_S = 120.0
 DEADLINE_S = 10.0
 #: Most that starting the helper may take; the helper is given up then.
 _START_S = 5.0
+_FOREVER_S = 1e9
 _RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
 _SIZES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
 #: What makes the same variable mean the same job.
 _JOBS = ("SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "PMIX_NAMESPACE", "MASTER_PORT")
 _log = logging.getLogger("gpu_agent.watchdog")
 _running: List[Watchdog] = []
+#: Of each thread that forks now, the timers that it holds.
+_forking: Dict[int, List[_Traceback]] = {}
 
 
 def _first(names: Any) -> Optional[str]:
     return next((os.environ[name] for name in names if os.environ.get(name)), None)
+
+
+def _absolute(path: str) -> str:
+    """The helper leaves the directory; where that was removed, a path stays as it is, and the report says what is wrong with it."""
+    try:
+        return os.path.abspath(path)
+    except OSError:
+        return path
 
 
 def _whom_to_ask(job: str) -> List[str]:
@@ -60,7 +72,7 @@ def _whom_to_ask(job: str) -> List[str]:
     if job == "slurm" and slurm.isdigit():
         return ["--slurm", slurm]
     if job.startswith("hosts:"):
-        return ["--hosts", os.path.abspath(job[len("hosts:"):])]
+        return ["--hosts", _absolute(job[len("hosts:"):])]
     known = {"this": ["--pids", str(os.getpid())], "node": ["--all"]}
     if job not in known:
         raise ValueError(f"job: {job!r} is not auto, this, node, hosts:FILE, or slurm within a job of Slurm")
@@ -87,30 +99,59 @@ class _Traceback:
 
     def __init__(self) -> None:
         self.fd = os.memfd_create("gpu-agent-traceback", os.MFD_CLOEXEC)
-        self.seconds = self.due = 0.0
+        self.seconds = self.since = 0.0
+        # One of threads in turn; also within itself, as from a handler of a signal.
+        self.lock = threading.RLock()
 
     def beat(self) -> None:
         """Not at each beat: it starts a thread of C.  An eighth of the time earlier is early enough for nobody to be accused."""
-        now = time.monotonic()
-        if self.seconds and now >= self.due:
-            self.arm(self.seconds)
+        if self.seconds and time.monotonic() >= self.since + self.seconds / 8 and self.lock.acquire(False):
+            try:
+                if self.seconds:
+                    self.arm(self.seconds)
+            finally:
+                self.lock.release()
 
     def arm(self, seconds: float) -> None:
-        self.cancel()
-        self.seconds, self.due = seconds, time.monotonic() + seconds / 8
-        if seconds:
+        with self.lock:
+            self.cancel()
+            if seconds and self.fd >= 0:
+                self.seconds, self.since = seconds, time.monotonic()
+                self._begin(seconds)
+
+    def _begin(self, seconds: float) -> None:
+        try:
             os.ftruncate(self.fd, 0)
             os.lseek(self.fd, 0, os.SEEK_SET)
             faulthandler.dump_traceback_later(seconds, file=self.fd)
+        except (OSError, RuntimeError) as error:  # RuntimeError: there may be no more threads.
+            self.seconds = 0.0
+            _log.warning("gpu-agent watchdog: a report without an agent has no lines of Python: %s", error)
 
     def cancel(self) -> None:
+        with self.lock:
+            if self.seconds:
+                faulthandler.cancel_dump_traceback_later()
+            self.seconds = 0.0
+
+    def before_fork(self) -> None:
+        """The child would wait for ever for the thread of C, which it does not have: at its end, and when it uses the timer."""
+        self.lock.acquire()
         if self.seconds:
             faulthandler.cancel_dump_traceback_later()
-        self.seconds = 0.0
+
+    def after_fork_in_parent(self) -> None:
+        try:
+            if self.seconds:
+                self._begin(max(self.since + self.seconds - time.monotonic(), 0.001))
+        finally:
+            self.lock.release()
 
     def close(self) -> None:
-        self.cancel()
-        os.close(self.fd)
+        with self.lock:
+            self.cancel()
+            os.close(self.fd)
+            self.fd = -1
 
 
 class Watchdog:
@@ -125,7 +166,6 @@ class Watchdog:
         self.agent = False
         self.reason = self.out = ""
         self._cells: Any = [0] * helper.CELLS
-        self._view: Optional[memoryview] = None
         self._memory: Optional[mmap.mmap] = None
         self._pipe = -1
         self._traceback: Optional[_Traceback] = None
@@ -154,7 +194,7 @@ class Watchdog:
     def section(self, name: str, timeout: float) -> Iterator[None]:
         """Within it, another timeout holds, and a report has its name; also a decorator of a function."""
         before, was = self._timeout, self._name()
-        self._timeout = timeout
+        self._timeout = _bounded(timeout)
         self._publish(name)
         try:
             yield
@@ -163,13 +203,15 @@ class Watchdog:
             self._publish(was)
 
     def _name(self) -> str:
-        return helper.name_of(self._memory) if self._memory else ""
+        memory = self._memory
+        return helper.name_of(memory) if memory else ""
 
     def _publish(self, name: Optional[str] = None) -> None:
         seconds = 0.0 if self._paused else self._timeout
-        if self._memory and name is not None:
+        memory = self._memory
+        if memory and name is not None:
             data = name.encode(errors="replace")[:helper.NAME_BYTES - 1]
-            self._memory[helper.NAME_AT:] = data.ljust(helper.NAME_BYTES, b"\0")
+            memory[helper.NAME_AT:] = data.ljust(helper.NAME_BYTES, b"\0")
         self._cells[helper.TIMEOUT_MS] = int(seconds * 1000)
         self._cells[helper.COUNTER] += 1
         if self._traceback:
@@ -221,13 +263,9 @@ class Watchdog:
         self.stop()
 
     def _close(self) -> None:
+        # Not closed: a thread that beats at this very moment still writes there.  Both go with the last who uses them.
         self._cells = [int(n) for n in self._cells]
-        if self._view:
-            self._view.release()
-            self._view = None
-        if self._memory:
-            self._memory.close()
-            self._memory = None
+        self._memory = None
         if self._pipe >= 0:
             os.close(self._pipe)
             self._pipe = -1
@@ -246,8 +284,7 @@ class Watchdog:
             fds.append(os.memfd_create("gpu-agent-watchdog", os.MFD_CLOEXEC))
             os.ftruncate(fds[0], helper.MEMORY_BYTES)
             self._memory = mmap.mmap(fds[0], helper.MEMORY_BYTES)
-            self._view = memoryview(self._memory)[:8 * helper.CELLS].cast("q")
-            self._cells = self._view
+            self._cells = memoryview(self._memory)[:8 * helper.CELLS].cast("q")
             if not self.agent:
                 self._traceback = _Traceback()
             self._publish()
@@ -265,33 +302,57 @@ class Watchdog:
         # What a program preloads is for the program; it may also be what is stuck.
         environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
         words = [*(str(fd) for fd in fds), json.dumps(what)]
-        with subprocess.Popen([sys.executable, "-I", "-S", helper.__file__, *words], env=environment, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.DEVNULL, pass_fds=[fd for fd in fds if fd >= 0]) as first:
-            try:
-                status = first.wait(_START_S)
-            except subprocess.TimeoutExpired:
-                first.kill()
-                raise OSError(f"{sys.executable} did not start within {_START_S:g} s") from None
+        if not sys.executable:
+            raise OSError("sys.executable tells no Python, as in a program that embeds it")
+        first = subprocess.Popen([sys.executable, "-I", "-S", helper.__file__, *words], env=environment, stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.DEVNULL, pass_fds=[fd for fd in fds if fd >= 0])
+        try:
+            status = first.wait(_START_S)
+        except subprocess.TimeoutExpired:
+            first.kill()
+            # Nobody waits for one that the kernel holds.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                first.wait(0.5)
+            raise OSError(f"{sys.executable} did not start within {_START_S:g} s") from None
         if status:
             raise OSError(f"{sys.executable} {helper.__file__}: exit status {status}")
+
+
+def _before_fork() -> None:
+    held = _forking[threading.get_ident()] = [t for t in (w._traceback for w in _running) if t]
+    for traceback in held:
+        traceback.before_fork()
+
+
+def _after_fork_in_parent() -> None:
+    for traceback in _forking.pop(threading.get_ident(), []):
+        traceback.after_fork_in_parent()
 
 
 def _after_fork_in_child() -> None:
     for watchdog in _running:
         watchdog._after_fork()
     _running.clear()
+    _forking.clear()
 
 
-os.register_at_fork(after_in_child=_after_fork_in_child)
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+
+
+def _bounded(timeout: float) -> float:
+    """Seconds; inf is as good as any number of years."""
+    if not timeout >= 0:
+        raise ValueError(f"timeout: {timeout} is no number of seconds")
+    return min(float(timeout), _FOREVER_S)
 
 
 def _seconds(timeout: Optional[float]) -> float:
     """GPU_AGENT_WATCH is for whoever starts the job; what the program says itself goes first."""
     if timeout is not None:
-        return timeout
+        return _bounded(timeout)
     said = os.environ.get("GPU_AGENT_WATCH")
     try:
-        return float(said) if said else TIMEOUT_S
+        return _bounded(float(said)) if said else TIMEOUT_S
     except ValueError:
         _log.warning("GPU_AGENT_WATCH=%s is no number of seconds; it is taken for %g", said, TIMEOUT_S)
         return TIMEOUT_S
@@ -313,18 +374,19 @@ def start(timeout: Optional[float] = None, *, job: str = "auto", out: str = "gpu
     """
     watchdog = Watchdog()
     seconds = _seconds(timeout)
-    if seconds < 0 or deadline <= 0:
-        raise ValueError("timeout and deadline are not negative, and a report needs some time")
+    if not 0 < deadline < _FOREVER_S:
+        raise ValueError(f"deadline: {deadline} is no time in which a report can be written")
     words = _whom_to_ask(job)
     if not seconds:
         watchdog.reason = "it is turned off"
         return watchdog
     ctl, path = shutil.which("gpu-agentctl"), default_socket()
     watchdog.reason = _lacks(ctl, path)
-    watchdog.agent, watchdog.out = not watchdog.reason, os.path.abspath(out)
+    watchdog.agent, watchdog.out = not watchdog.reason, _absolute(out)
     number = str(rank) if rank is not None else _first(_RANKS)
     what = {"pid": os.getpid(), "rank": number, "ctl": ctl, "socket": path, "words": words, "out": watchdog.out,
             "deadline": deadline, "job": "-".join(os.environ[n] for n in _JOBS if os.environ.get(n)) or str(os.getuid())}
+    _running.append(watchdog)
     try:
         watchdog._start(seconds, what)
     except (OSError, AttributeError, ValueError) as error:  # AttributeError: a system without pidfds or memfds
@@ -332,7 +394,6 @@ def start(timeout: Optional[float] = None, *, job: str = "auto", out: str = "gpu
         watchdog.reason = f"nobody watches: {error}"
         _log.warning("gpu-agent watchdog: %s", watchdog.reason)
         return watchdog
-    _running.append(watchdog)
     if not watchdog.agent:
         _log.warning("gpu-agent watchdog: no agent now (%s); without one, a report has only what the kernel and faulthandler tell",
                      watchdog.reason)

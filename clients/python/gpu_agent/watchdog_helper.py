@@ -392,6 +392,9 @@ def main() -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM,
                    signal.SIGTSTP, signal.SIGTTOU):
         signal.signal(number, signal.SIG_IGN)
+    # Where the program ignores the ends of children, or blocks signals, that is not for the children of this one.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
     watcher = Watcher(mmap.mmap(fds[0], MEMORY_BYTES), fds[1:], what)
     os.chdir("/")
     # An import that came later could wait for the very file system that the program waits for.
