@@ -17,6 +17,8 @@ if __name__ == "__main__":
     alone = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--"] if os.geteuid() == 0 else []
     os.execvp((alone + ["pytest-3"])[0], [*alone, "pytest-3", "--lines", *sys.argv])
 
+import pytest
+
 import test_slurm
 from harness import BIN, ROOT, Scene, need_root, wait_until
 from stuckfiles import stuck_files
@@ -66,6 +68,38 @@ def test_nothing_keeps_a_node_from_going_on(tmp_path):
                     assert run(tmp_path / "bad", hook, **bad)[0] == {}, bad
         finally:
             process.kill()
+
+
+@pytest.mark.parametrize("stuck", ["SLURM_JOB_ID=4711", "SLURM_JOB_ID=none"])
+def test_environment_that_cannot_be_read(tmp_path, stuck):
+    """Whoever reads it does not come back: the others of the job are told, that some may be missing as well, and nobody is left."""
+    reader = tmp_path / "reader"
+    reader.write_text(f"""#!/bin/sh
+for file; do
+	case $file in /proc/*) ! grep -qsxz {stuck} "$file" || exec sleep 1000 ;; esac
+done
+exec grep "$@"
+""")
+    reader.chmod(0o755)
+    hook = tmp_path / "hook"
+    hook.write_text((HOOKS / "unkillable-step").read_text().replace(" grep -lsxz ", f" {reader} -lsxz "))
+    hook.chmod(0o755)
+    with contextlib.ExitStack() as stack:
+        for name in ("4711", "none"):
+            process = stack.enter_context(subprocess.Popen(["/bin/sleep", "1001"], env={"SLURM_JOB_ID": name, "OF": str(tmp_path)}))
+            stack.callback(process.kill)
+        files, took, _ = run(tmp_path / "out", hook, ctl="/nonexistent", SLURM_JOB_ID="4711", SLURM_STEP_ID="0")
+        text = "".join(files.values())
+        assert took < 20 and "processes of the job may be missing" in text, (took, text)
+        assert ("sleep: S" in text) == (stuck == "SLURM_JOB_ID=none"), text
+        wait_until(lambda: not [p for p in glob.glob("/proc/[0-9]*/cmdline") if is_reader(p, reader)], "the end of the readers")
+
+
+def is_reader(path, reader):
+    with contextlib.suppress(OSError):
+        words = pathlib.Path(path).read_bytes()
+        return str(reader).encode() in words or words == b"sleep\x001000\0"
+    return False
 
 
 def test_epilog_lists_records_of_the_job(tmp_path):
