@@ -147,11 +147,14 @@ class Task:
 cancelled = []
 def remote(**how): return Task
 def nodes():
-    return [{"NodeID": n, "Alive": n != "dead"} for n in ("one", "hung", "dead", "two")]
+    return [{"NodeID": n, "Alive": n != "dead"} for n in ("one", "hung", "dead", "two", "dies")]
 def wait(references, num_returns, timeout):
     return [r for r in references if r.node != "hung"], [r for r in references if r.node == "hung"]
 def cancel(reference, force): cancelled.append(reference.node)
-def get(reference): return reference.function(*reference.args)
+def get(reference, timeout):
+    if reference.node == "dies":
+        raise RuntimeError("the worker died")
+    return reference.function(*reference.args)
 """
 
 
@@ -162,6 +165,9 @@ def test_ray(tmp_path):
     code = """
 from gpu_agent.adapters import ray
 import ray as theirs
+import logging
+logging.basicConfig(stream=sys.stdout, format="%(message)s")
+ray.callback("/proc/none/hang").after_exception(None, {0: "error"})
 ray.callback("hang").after_exception(None, {0: "error"})
 seen = ray.look("again", 20)
 say(theirs.cancelled, seen)
@@ -169,7 +175,10 @@ say(theirs.cancelled, seen)
     with Scene() as s:
         (tmp_path / "modules/ray").mkdir(parents=True)
         (tmp_path / "modules/ray/__init__.py").write_text(RAY)
-        assert run(tmp_path, code, modules, s.socket) == "['hung', 'hung'] ['one', 'two']\n"
+        said = run(tmp_path, code, modules, s.socket).split("\n")
+        assert said[0].startswith("gpu-agent: no report: "), said
+        assert said[1:3] == [f"gpu-agent: {name} lacks nodes that did not answer: hung, dies" for name in ("hang", "again")], said
+        assert said[3] == "['hung', 'hung', 'hung'] ['one', 'two']", said
         assert sorted(os.listdir(tmp_path / "hang")) == ["one.json", "two.json"]
         found = json.loads((tmp_path / "hang/one.json").read_text())
         assert [r["pid"] for r in found["ranks"]] == [s.app.pid]
