@@ -16,12 +16,12 @@ static struct late_memory *memory_of(struct session *s)
 	return s->late_memory;
 }
 
-/* For how long clients have kept queues suspended so far. */
+/* For how long queues have stood still so far: clients kept them suspended, or the agent looked or wrote a core. */
 static uint64_t stood_ns(const struct session *s)
 {
 	uint64_t now = s->target->n_suspended ? clock_now_ns() - s->target->suspended_since_ns : 0;
 
-	return s->suspension.total_ns + now;
+	return s->suspension.total_ns + s->looks_ns + now;
 }
 
 /* ------------------------------------------------------------------ in a snapshot ------------ */

@@ -219,6 +219,7 @@ static void tell_vendor(struct session *s)
 void session_note_stop(struct session *s, uint64_t stopped_us)
 {
 	s->stopped_us = stopped_us < UINT32_MAX ? (uint32_t)stopped_us : UINT32_MAX;
+	s->looks_ns += stopped_us * 1000;
 }
 
 void session_notify(struct session *s, enum rpc_notification n, uint64_t exceptions, const struct out *text)

@@ -39,6 +39,7 @@ struct session {
 	struct event *lease, *no_call;
 	uint64_t lease_end_ns; /**< 0: no suspend lease is open. */
 	uint32_t stopped_us; /**< Length of a look's stop that the frontend has not been told of. */
+	uint64_t looks_ns;   /**< How long queues have stood still for looks so far. */
 	struct suspension suspension; /**< What the frontend was told, and the sums. */
 	struct event *soon; /**< The longest stop of the queues is nearly over. */
 	uint32_t max_suspended_ms; /**< That longest stop, for the holder of the lease; 0: no limit. */

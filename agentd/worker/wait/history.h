@@ -16,7 +16,6 @@ struct history;
 /**
  * Begin to remember a look; the oldest of eight is forgotten.
  * @param h           Made when it is NULL.
- * @param now_ns      By a clock that stands while queues are suspended.
  * @param stood_ns    For how long queues had been suspended by then.
  * @param ret_number  Its number, from 1 on.
  * @return NULL: there is no memory.
@@ -26,7 +25,7 @@ struct past *history_begin(struct history **h, uint64_t now_ns, uint64_t stood_n
 const struct past *history_find(const struct history *h, uint32_t number);
 void history_free(struct history *h);
 
-/** When the look was, by the same clock. */
+/** When the look was. */
 uint64_t past_time_ns(const struct past *p);
 /** For how long queues had been suspended by then. */
 uint64_t past_stood_ns(const struct past *p);

@@ -415,10 +415,21 @@ static int find_places(struct look *l, const struct wait_options *o)
 	return r;
 }
 
+/* Compare with an earlier look.  Nothing moves while queues are suspended. */
+static void compare(struct look *l, uint64_t now_ns, uint64_t stood_ns)
+{
+	const uint64_t passed = now_ns - past_time_ns(l->before), stood = stood_ns - past_stood_ns(l->before);
+
+	/* A look at queues that a client keeps suspended is counted twice. */
+	l->apart_ns = passed > stood ? passed - stood : 0;
+	if (passed >= STILL_NS && l->apart_ns < STILL_NS)
+		look_missing(l, "comparison: queues were suspended between the samples, and nothing moves meanwhile");
+}
+
 static int begin(struct look *l, const struct wait_options *o, struct history **history,
 		 struct rpc_why_get_result *ret, struct agent_err *err)
 {
-	uint64_t now = clock_now_ns() - o->stood_ns;
+	const uint64_t now = clock_now_ns();
 
 	l->now = history_begin(history, now, o->stood_ns, &ret->sample);
 	if (!l->now)
@@ -428,11 +439,9 @@ static int begin(struct look *l, const struct wait_options *o, struct history **
 		if (!l->before)
 			return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, ENOENT, NULL, "ask again without it",
 					     "params.since: this session remembers no sample %u", o->since);
-		l->apart_ns = now - past_time_ns(l->before);
+		compare(l, now, o->stood_ns);
 		ret->has_interval_us = true;
 		ret->interval_us = l->apart_ns / 1000;
-		if (l->apart_ns < STILL_NS && o->stood_ns > past_stood_ns(l->before))
-			look_missing(l, "comparison: queues were suspended between the samples, and nothing moves meanwhile");
 	}
 	ret->samples = l->before ? 2 : 1;
 	return 0;

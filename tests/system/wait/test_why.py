@@ -92,6 +92,19 @@ def test_what_a_client_keeps_suspended_is_not_accused():
         assert s.culprits(since=still)[0]["text"].endswith("is the same in both samples")
 
 
+def test_a_long_look_between_two_samples_is_no_time_in_which_something_moves():
+    with WaitScene("gfx90a", block("gfx90a", "late-loop=0")) as s:
+        s.attach()
+        first = s.why()["sample"]
+        s.control("delay resume 1200 1")
+        assert int(s.rpc.call("gpu.snapshot", session=s.session, max_stop_ms=7000)["stopped_us"]) > 1200000
+        result = s.why(since=first)
+        assert not any(c["culprit"] for c in result["causes"]) and int(result["interval_us"]) < 1000000, result["causes"]
+        assert any(m.startswith("comparison: queues were suspended") for m in result["missing"]), result["missing"]
+        time.sleep(1.2)
+        assert s.culprits(since=first)[0]["text"].endswith("is the same in both samples")
+
+
 def test_split_barriers_are_told_by_place_and_counts():
     """gfx12: where the waves are, and that the hardware counts as many arrivals as waves are there."""
     with WaitScene("gfx1201", block("gfx1201", "last=memory")) as s:
