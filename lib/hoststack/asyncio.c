@@ -144,18 +144,18 @@ static int read_name(struct hoststack_reader *r, uint64_t address, char **ret)
 static int read_set(struct hoststack_reader *r, uint64_t set, struct hoststack_task *t)
 {
 	const struct hoststack_layout *l = &r->python->layout;
-	uint64_t table, mask, key;
+	uint64_t table, mask, entry[2];
 	int e = hoststack_read_u64(r->memory, set + l->set_table, &table);
 
 	if (e == 0)
 		e = hoststack_read_u64(r->memory, set + l->set_mask, &mask);
 	if (e == 0 && mask >= SET_MAX)
 		return -EBADMSG;
-	/* An entry is a key and its hash. */
+	/* An entry is a key and its hash; that of one that was removed is -1 (Objects/setobject.c). */
 	for (uint64_t i = 0; e == 0 && i <= mask && t->n_waiters < HOSTSTACK_WAITERS_MAX; i++) {
-		e = hoststack_read_u64(r->memory, table + 16 * i, &key);
-		if (e == 0 && key)
-			t->waiters[t->n_waiters++] = key;
+		e = hoststack_read(r->memory, table + 16 * i, entry, sizeof(entry));
+		if (e == 0 && entry[0] && entry[1] != UINT64_MAX)
+			t->waiters[t->n_waiters++] = entry[0];
 	}
 	return e;
 }
@@ -177,13 +177,18 @@ static int read_waiters(struct hoststack_reader *r, const struct hoststack_async
 }
 
 /* What a coroutine does (Include/internal/pycore_frame.h, enum _framestate). */
-enum state { AWAITS, HAS_FRAME, HAS_NONE };
+enum state { AWAITS, HAS_FRAME, HAS_NONE, NO_STATE };
 
 static enum state state_of(unsigned minor, int8_t state)
 {
+	/* Of 3.14 from -3 on, of 3.15 from 0 on. */
+	static const enum state of_14[] = { HAS_FRAME, HAS_FRAME, AWAITS,   HAS_FRAME,
+					    HAS_NONE,  NO_STATE,  NO_STATE, HAS_NONE };
+	static const enum state of_15[] = { HAS_FRAME, HAS_FRAME, AWAITS, AWAITS, HAS_FRAME, HAS_NONE };
+
 	if (minor < 15)
-		return state == -1 ? AWAITS : state <= 0 ? HAS_FRAME : HAS_NONE;
-	return state == 2 || state == 3 ? AWAITS : state <= 4 ? HAS_FRAME : HAS_NONE;
+		return state >= -3 && state <= 4 ? of_14[state + 3] : NO_STATE;
+	return state >= 0 && state <= 5 ? of_15[state] : NO_STATE;
 }
 
 /* What it awaits lies on its stack, below the value that is sent to it (3.15 has one more word there). */
@@ -222,6 +227,9 @@ static int read_coroutine(struct hoststack_reader *r, uint64_t coroutine, struct
 	if (e < 0)
 		return e;
 	state = state_of(l->minor, raw);
+	/* What another compiler has made has another structure. */
+	if (state == NO_STATE)
+		return -EBADMSG;
 	if (state == HAS_NONE)
 		return 0;
 	e = hoststack_read(r->memory, coroutine + l->generator_frame, frame, l->frame_size);
@@ -341,10 +349,17 @@ int hoststack_tasks_read(struct hoststack_reader *r, const struct hoststack_asyn
 	*ret = (struct hoststack_tasks){ 0 };
 	for (int i = 0; i < TRIES && e == 0 && !ret->is_certain; i++) {
 		const bool rests = r->watch.rests(r->watch.ctx, thread->tid);
+		struct hoststack_tasks found = { 0 };
 
+		e = read_once(r, a, thread, &found);
+		found.is_certain = rests && r->watch.rested(r->watch.ctx, thread->tid);
+		/* A list that was read to its end is kept when a later try is not. */
+		if (e < 0 && i) {
+			hoststack_tasks_free(&found);
+			break;
+		}
 		hoststack_tasks_free(ret);
-		e = read_once(r, a, thread, ret);
-		ret->is_certain = rests && r->watch.rested(r->watch.ctx, thread->tid);
+		*ret = found;
 	}
 	return e;
 }

@@ -71,7 +71,9 @@ int asyncio_read(struct reading *r, size_t python, uint64_t base, const struct h
 
 	if (e < 0)
 		return hoststack_is_over(e) ? e : 0;
+	pthread_mutex_lock(&r->mutex);
 	r->pythons_tasks[python] = true;
+	pthread_mutex_unlock(&r->mutex);
 	for (size_t i = 0; i < t->n && e == 0; i++) {
 		const struct task *task = tasks_find(r->tasks, t->list[i].tid);
 		struct hoststack_tasks found;
@@ -82,8 +84,8 @@ int asyncio_read(struct reading *r, size_t python, uint64_t base, const struct h
 		/* Memory of a core may be of a later moment than its threads. */
 		found.is_certain &= !r->from.is_mixed;
 		note_missing(r, task->tid, &found);
-		if (e == 0)
-			e = publish(r, task->tid, &found);
+		if (publish(r, task->tid, &found) < 0)
+			e = -ENOMEM;
 		hoststack_tasks_free(&found);
 	}
 	return hoststack_is_over(e) ? e : 0;

@@ -214,7 +214,7 @@ static void note_absent(struct reading *r, const struct hoststack_threads *t)
 		reading_note(r, "python: the core does not have %zu of its %zu threads, or by other ids", n, t->n);
 }
 
-static int read_python(struct reading *r, size_t index, uint64_t base, struct reading_python *told)
+static int read_python(struct reading *r, size_t index, struct reading_python *told)
 {
 	const struct hoststack_python *p = &r->python[index];
 	struct hoststack_threads t = { 0 };
@@ -238,8 +238,6 @@ static int read_python(struct reading *r, size_t index, uint64_t base, struct re
 	note_absent(r, &t);
 	for (size_t i = 0; i < t.n && e == 0;)
 		e = read_thread(r, index, &t, &i);
-	if (e == 0)
-		e = asyncio_read(r, index, base, &t);
 	hoststack_threads_free(&t);
 	return e;
 }
@@ -260,10 +258,11 @@ static int look_into(struct reading *r, uint64_t base)
 		told.why = "its release is not known to this agent (3.8 to 3.15 are)";
 	else if (e == -EBADMSG)
 		told.why = "its table of offsets makes no sense";
-	e = e == 0 ? read_python(r, r->n_pythons, base, &told) : 0;
+	e = e == 0 ? read_python(r, r->n_pythons, &told) : 0;
 	/* A second copy of the library is loaded, and not used. */
 	if (e == 0 && !told.why && !told.interpreters)
 		return 0;
+	r->bases[r->n_pythons] = base;
 	pthread_mutex_lock(&r->mutex);
 	r->pythons[r->n_pythons++] = told;
 	pthread_mutex_unlock(&r->mutex);
@@ -465,7 +464,7 @@ static void note_files(struct reading *r)
 
 	if (n)
 		reading_note(r, "files: %zu %s not read: %.80s%s: %s", n, n == 1 ? "was" : "were", first->path,
-		     n == 1 ? "" : " and others", first->error ? strerror(-first->error) : "it is not the one that was loaded");
+			     n == 1 ? "" : " and others", first->error ? strerror(-first->error) : "it is not the one that was loaded");
 }
 
 /* @return -ESRCH: the address space that was opened is gone after an exec; 0. */
@@ -476,22 +475,56 @@ static int check_alive(const struct reading *r)
 	return !r->from.core && memory_read(r->guard.memory, 0, &byte, 1) == -ESRCH ? -ESRCH : 0;
 }
 
-static void *run(void *ctx)
+/* Say what was not read before bytes or time were used up. */
+static void note_end(struct reading *r, const char *what, int e)
 {
-	struct reading *r = ctx;
+	if (e == -EDQUOT)
+		reading_note(r, "%s: those not read yet when %u MiB of the process had been read", what,
+			     (unsigned)(READ_BYTES_MAX >> 20));
+	else if (e == -ETIME)
+		reading_note(r, "%s: those not read yet after %u ms", what, READ_MS);
+	else if (e < 0 && e != -ESRCH)
+		reading_note(r, "%s: their stacks: %s", what, strerror(-e));
+}
+
+/* There may be thousands of tasks: they have what bytes and time the threads leave. */
+static int read_tasks(struct reading *r)
+{
+	int e = 0;
+
+	for (size_t i = 0; i < r->n_pythons && e == 0; i++) {
+		struct hoststack_threads t = { 0 };
+
+		if (r->pythons[i].why)
+			continue;
+		e = list_threads(r, &r->python[i], &t);
+		e = e == 0 ? asyncio_read(r, i, r->bases[i], &t) : hoststack_is_over(e) ? e : 0;
+		hoststack_threads_free(&t);
+	}
+	return e;
+}
+
+static int read_stacks(struct reading *r)
+{
 	int e = read_all(r);
 
 	if (e == 0 && r->from.native)
 		e = read_natives(r);
 	if (e == 0)
 		e = read_gpu_waits(r);
-	if (e == -EDQUOT)
-		reading_note(r, "threads: those not read yet when %u MiB of the process had been read",
-		     (unsigned)(READ_BYTES_MAX >> 20));
-	else if (e == -ETIME)
-		reading_note(r, "threads: those not read yet after %u ms", READ_MS);
-	else if (e < 0 && e != -ESRCH)
-		reading_note(r, "threads: their stacks: %s", strerror(-e));
+	note_end(r, "threads", e);
+	if (e < 0)
+		return e;
+	e = read_tasks(r);
+	note_end(r, "tasks", e);
+	return e;
+}
+
+static void *run(void *ctx)
+{
+	struct reading *r = ctx;
+	int e = read_stacks(r);
+
 	/* The last, because the program may have put its environment where a read never ends. */
 	read_process(r);
 	if (r->from.core)

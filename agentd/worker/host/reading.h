@@ -91,7 +91,7 @@ struct reading {
 	struct reading_row *rows; /**< malloc'ed, one for each of the tasks. */
 	struct reading_python pythons[READING_PYTHONS_MAX];
 	size_t n_pythons;
-	bool pythons_tasks[READING_PYTHONS_MAX]; /**< Their tasks of asyncio were read. */
+	bool pythons_tasks[READING_PYTHONS_MAX]; /**< Their tasks of asyncio were looked for. */
 	struct reading_tasks async;
 	char notes[READING_NOTES_MAX][160]; /**< What is missing. */
 	size_t n_notes;
@@ -102,6 +102,7 @@ struct reading {
 	/* Of the thread. */
 	struct hoststack_reader readers[READING_PYTHONS_MAX];
 	struct hoststack_python python[READING_PYTHONS_MAX];
+	uint64_t bases[READING_PYTHONS_MAX]; /**< Where their files are mapped. */
 	struct native_reader native;
 };
 

@@ -149,6 +149,23 @@ def test_tasks_of_asyncio_are_those_that_the_program_tells(version):
         assert "4 tasks wait: " in text and "awaited by " in text and "Event.wait" in text, text
 
 
+def test_threads_do_not_wait_for_thousands_of_tasks():
+    """So many, and so deep, that there is no time for all of them: those that were read are told, and all frames of the threads."""
+    argv, env = interpreter("3.14")
+    code = ("import asyncio, os\nasync def deep(event, n):\n    await (deep(event, n - 1) if n else event.wait())\n"
+            "async def main():\n    event = asyncio.Event()\n"
+            "    tasks = [asyncio.create_task(deep(event, 50)) for _ in range(4000)]\n    await asyncio.sleep(0)\n"
+            "    print(os.getpid(), flush=True)\n    await asyncio.gather(*tasks)\nasyncio.run(main())\n")
+    with Scene(app=None) as s:
+        process = s.start("python", [*argv, "-c", code], env=env)
+        process.wait_line()
+        doc = read(s, process.pid)
+        thread, = doc["groups"]
+        assert thread["native_end"] == "outermost" and thread["native_frames"] and thread["frames"], thread
+        told = sum(g["tasks"] for g in doc["tasks"])
+        assert told == 4001 or told and any(m.startswith("tasks: those not read yet") for m in doc["missing"]), (told, doc["missing"])
+
+
 def test_tasks_that_run_are_never_called_consistent():
     """A loop that starts and ends tasks without pause."""
     argv, env = interpreter("3.14")
