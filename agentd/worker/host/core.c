@@ -45,7 +45,7 @@ static const uint8_t order[NATIVE_REGISTERS] = {
 /* Was it in a system call that waited?  One that was done, or none, leaves other values. */
 static bool has_waited(const struct corefile_thread *t)
 {
-	switch (-(int64_t)t->registers[COREFILE_RAX]) {
+	switch (0 - t->registers[COREFILE_RAX]) {
 	case EINTR:
 	case ERESTARTSYS_:
 	case ERESTARTNOINTR_:

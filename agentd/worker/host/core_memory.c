@@ -196,12 +196,13 @@ static size_t read_file(struct core_memory *m, uint64_t address, uint8_t *buf, s
 {
 	const size_t at = find_mapping(m, address);
 	struct core_loaded *l = at < m->mappings.n ? m->owners[at] : NULL;
-	const struct corefile_mapping *p = &m->mappings.list[at];
+	const struct corefile_mapping *p;
 	uint64_t offset;
 	ssize_t n;
 
 	if (!l)
 		return 0;
+	p = &m->mappings.list[at];
 	if (l->state == CORE_FILE_UNTRIED || (l->state == CORE_FILE_SAME && l->fd < 0))
 		open_file(m, l);
 	if (l->state != CORE_FILE_SAME)
