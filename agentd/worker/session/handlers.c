@@ -128,6 +128,14 @@ static void tell_no_stop(struct session *s, struct rpc_arena *a, uint32_t retry_
 	ret->has_last_look = last_look_tell(s->last_look, a, &ret->last_look);
 }
 
+/* Time to look up code, in what a lease or the call leaves. */
+static uint32_t look_up_ms(uint64_t end_ns)
+{
+	const uint32_t left_ms = (uint32_t)clock_left_ms(end_ns);
+
+	return left_ms < HANDLERS_LOOK_UP_MS ? left_ms : HANDLERS_LOOK_UP_MS;
+}
+
 static int do_snapshot(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 		       const struct rpc_gpu_snapshot_params *params,
 		       struct rpc_gpu_snapshot_result *ret, struct agent_err *err)
@@ -144,6 +152,7 @@ static int do_snapshot(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 	struct snapshot_options look = o;
 	struct snapshot seen;
 	uint32_t max_stop_ms, left_ms, retry_ms, *group_of = NULL;
+	uint64_t end_ns;
 	int r = check_snapshot(s, params, &o, err);
 
 	if (r < 0)
@@ -156,18 +165,19 @@ static int do_snapshot(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 	o.waves = o.waves && !o.no_stop;
 	max_stop_ms = session_stop_begin(s, max_stop_ms ? max_stop_ms : HANDLERS_STOP_MS);
 	look.waves = o.waves;
-	look.registers = o.registers || params->why;
+	look.registers = o.registers || (params->why && s->target->ops->vendor == RPC_VENDOR_AMD);
 	r = snapshot_look(s->target, arena, &look, max_stop_ms, &seen, err);
 	left_ms = session_stop_end(s);
 	readers_stop_end(s, r < 0 ? -1 : (int64_t)seen.waves.stopped_us);
 	if (r == 0)
 		session_note_stop(s, seen.waves.stopped_us);
-	o.look_up_ms = left_ms < HANDLERS_LOOK_UP_MS ? left_ms : HANDLERS_LOOK_UP_MS;
+	end_ns = clock_deadline_ms(left_ms);
+	o.look_up_ms = look_up_ms(end_ns);
 	o.ret_group_of = params->why ? &group_of : NULL;
 	if (r == 0)
 		r = snapshot_tell(s->target, arena, &o, &seen, ret, err);
 	if (r == 0 && params->why && o.waves)
-		r = handlers_tell_waits(s, arena, &seen, group_of, o.look_up_ms, ret, err);
+		r = handlers_tell_waits(s, arena, &seen, group_of, look_up_ms(end_ns), ret, err);
 	if (r < 0)
 		return r;
 	if (o.no_stop)

@@ -100,10 +100,15 @@ def test_a_merged_document_has_none(tmp_path):
 
 
 def test_it_is_not_known_of_other_vendors():
-    with CudaScene() as s:
+    with CudaScene(release="13.4") as s:
         shown = s.ctl("snapshot", s.app.pid, "--why", "-j")
         assert shown.returncode == 8, shown.stderr
-        assert "why: what waves of this vendor's devices wait for is not known" in json.loads(shown.stdout)["missing"]
+        unknown = "why: what waves of this vendor's devices wait for is not known"
+        assert unknown in json.loads(shown.stdout)["missing"]
+        # No registers are copied in the stop then.
+        s.control("fail readRegisterRange 46")
+        assert json.loads(s.ctl("snapshot", s.app.pid, "--registers", "-j").stdout)["missing"]
+        assert json.loads(s.ctl("snapshot", s.app.pid, "--why", "-j").stdout)["missing"] == [unknown]
 
 
 def test_without_waves_there_is_nothing_to_ask():
