@@ -47,7 +47,7 @@ struct words_error {
 /** Run a command.  @return 0, -errno. */
 typedef int (*words_run_fn)(void *ctx, const struct words *w);
 
-/** Give a parameter a value, whatever the script says: NAME=VALUE.  @return 0, -EINVAL, -E2BIG. */
+/** Give a parameter a value, whatever the script says: NAME=VALUE.  @return 0; -EINVAL; -E2BIG, it does not fit. */
 int words_set(struct words_names *names, const char *text, size_t size);
 
 /**
