@@ -76,7 +76,7 @@ def test_environment_that_cannot_be_read(tmp_path, stuck):
     reader = tmp_path / "reader"
     reader.write_text(f"""#!/bin/sh
 for file; do
-	case $file in /proc/*) ! grep -qsxz {stuck} "$file" || exec sleep 1000 ;; esac
+  case $file in /proc/*) ! grep -qsxz {stuck} "$file" || exec sleep 1000 ;; esac
 done
 exec grep "$@"
 """)
