@@ -657,7 +657,7 @@ def test_a_program_that_replaces_a_suspended_one_is_left_alone():
         again.write_text(f"exec {shlex.join(argv)}\n")
         s.app.popen.stdin.write(f"exec /bin/sh {again}\n".encode())
         s.app.popen.stdin.flush()
-        wait_until(lambda: s.state() and s.state()["engagements"] == 0, "it is another program")
+        wait_until(lambda: (s.state() or {}).get("engagements") == 0, "it is another program")
         s.start_agentd(user_mode=False)
         wait_until(lambda: "it runs another program" in s.agentd.err(), "it says so")
         wait_until(lambda: not s.worker_pids() and not records(s), "nothing stays")
