@@ -294,8 +294,8 @@ def test_killed_at_any_moment_it_leaves_nothing_stopped():
                 wait_until(lambda: suspensions(s) > before, "a capture")  # pylint: disable=cell-var-from-loop
                 time.sleep(0.013 * i)
                 run.kill()
-            wait_until(lambda: not s.target_state()["suspended_queues"], "the queues run")
-        assert all(q["running"] for q in s.target_state()["queues"])
+            wait_until(lambda: not s.target_state()["suspended_queues"], "no queue is suspended")
+        wait_until(lambda: all(q["running"] for q in s.target_state()["queues"]), "the queues run")
 
 
 def test_says_what_is_missing_and_what_is_wrong():
