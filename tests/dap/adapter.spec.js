@@ -63,7 +63,7 @@ describe("gpu-agentctl dap", function () {
 		assert.strictEqual(frame.name, "spin");
 		const { scopes } = (await client.scopesRequest({ frameId: frame.id })).body;
 		assert.deepStrictEqual(scopes.map((s) => s.name), ["Wave", "Arguments", "Built-ins", "Scalar registers", "Vector registers", "Lanes", "LDS",
-			"Group statistics"]);
+			"Group statistics", "Why"]);
 		for (const scope of scopes) {
 			const { variables } = (await client.variablesRequest({ variablesReference: scope.variablesReference })).body;
 			assert(variables.length > 0, scope.name);
