@@ -141,7 +141,7 @@ def pause_and_leave(s, editor):
     assert seen["frame"] == "spin" and seen["line"] and int(seen["pc"], 16), seen
     scopes = seen["scopes"]
     assert set(scopes) == {"Wave", "Arguments", "Built-ins", "Scalar registers", "Vector registers", "Lanes", "LDS",
-                           "Group statistics"}, scopes.keys()
+                           "Group statistics", "Why"}, scopes.keys()
     assert int(scopes["Wave"]["pc"], 16) == int(seen["pc"], 16) and scopes["Group statistics"]["waves"] == "4"
     assert scopes["Scalar registers"]["s0"].startswith("0x") and "lane 63" in scopes["Lanes"]
     return seen
