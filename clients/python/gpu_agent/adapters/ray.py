@@ -12,21 +12,12 @@ import contextlib
 import importlib
 import logging
 import os
-import subprocess
 from typing import Any, List
+
+from .node import look_at_node
 
 WAIT_S = 15.0
 _log = logging.getLogger("gpu_agent.adapters.ray")
-
-
-def look_at_node(deadline_ms: int) -> str:
-    """What a task runs on a node: the user's GPU processes there, as one document; "" where none could be seen."""
-    try:
-        done = subprocess.run(["gpu-agentctl", "job", "--all", "--json=short", "--quiet", f"--deadline={deadline_ms}ms"],
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=deadline_ms / 1000 + 2)
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout if done.returncode in (0, 7, 8) else ""
 
 
 def look(directory: str, seconds: float = WAIT_S) -> List[str]:
@@ -46,10 +37,9 @@ def look(directory: str, seconds: float = WAIT_S) -> List[str]:
         with contextlib.suppress(Exception):
             answers[asked[reference]] = ray.get(reference, timeout=5)
     os.makedirs(directory, exist_ok=True)
-    for node, text in answers.items():
-        if text:
-            with open(os.path.join(directory, f"{node}.json"), "w") as file:
-                file.write(text)
+    for node in filter(answers.get, answers):
+        with open(os.path.join(directory, f"{node}.json"), "w") as file:
+            file.write(answers[node])
     missing = [node for node in asked.values() if not answers.get(node)]
     if missing:
         _log.warning("gpu-agent: %s lacks nodes that did not answer: %s", directory, ", ".join(missing))
