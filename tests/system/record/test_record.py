@@ -230,7 +230,9 @@ def test_ends_with_the_process():
         s.app.popen.kill()
         out, err = run.communicate(timeout=PATIENCE)
         document = json.loads(out)
-        assert run.returncode == 0 and document["ended"] == "process ended" and document["captures"], (document, err)
+        assert document["ended"] == "process ended" and document["captures"], (document, err)
+        # A capture while it ends may lack something, which is told.
+        assert run.returncode == (0 if document["complete"] else PARTIAL), (document, err)
         assert f"process {s.app.pid} has ended" in err, err
         assert "gemm;" in (s.directory / "x").read_text()
 
