@@ -307,10 +307,10 @@ static int connect_if_target(const struct sockets *s, int fd, const struct socka
 }
 
 /*
- * The name begins with the target's namespace of process numbers, as far as whoever makes it can look at that.  A worker
- * without rights may not, and a target whose /proc is that of another namespace finds there the wrong one, or that of
- * a process which it may not look at: the library then takes all ones.  The number behind it is the one that the target
- * has for itself.
+ * The name begins with the target's namespace of process numbers, as far as whoever makes it can look at that.  A
+ * worker without rights may not, and a target whose /proc is that of another namespace finds there the wrong one, or
+ * that of a process which it may not look at: the library then takes all ones.  The number behind it is the one that
+ * the target has for itself.
  */
 static int connect_memory(const struct sockets *s, int fd)
 {

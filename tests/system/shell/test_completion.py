@@ -21,7 +21,8 @@ from shells import Bash, Fish, Zsh
 FILES = ROOT / "ctl/shell"
 SHELLS = {"bash": Bash, "zsh": Zsh, "fish": Fish}
 # Names of values in --help of which nothing can be offered.
-FREE = {"JOBID", "N", "A-B", "ID", "ID,ID", "WAVE", "ADDRESS", "SIZE", "JSON", "GPU", "ROW", "NAMESPACE", "NAMESPACE/SELECTOR", "NAME", "UID"}
+FREE = {"JOBID", "N", "A-B", "ID", "ID,ID", "WAVE", "ADDRESS", "SIZE", "JSON", "GPU", "ROW", "NAMESPACE",
+        "NAMESPACE/SELECTOR", "NAME", "UID"}
 
 
 def told(*words, path=None, program=BIN / "gpu-agentctl"):
