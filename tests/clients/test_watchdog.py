@@ -71,7 +71,7 @@ class Job:
         source = self.directory / f"{name}.py"
         source.write_text(code)
         process = subprocess.Popen([python, *flags, source, *words], env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=stderr or err,
-                                   start_new_session=True)
+                                   start_new_session=True, cwd=self.directory)
         out.close()
         err.close()
         self.running.append(process)
