@@ -182,8 +182,9 @@ def test_process_without_a_gpu_has_its_threads(tmp_path):
 def test_one_report_of_all_ranks(tmp_path):
     """Of three that hang one asks, and the others say who."""
     with Scene(app=None) as s, job(tmp_path, s) as j:
-        ranks = [j.start(STALL.format(how=STALLS["a system call"]), f"rank{n}", RANK=str(n), WORLD_SIZE="3", MASTER_PORT="1",
-                         OUT=str(j.out / "job-%r")) for n in range(3)]
+        # All of them have begun when the first one's time is over.
+        code = STALL.format(how=STALLS["a system call"]).replace("timeout=1", "timeout=4")
+        ranks = [j.start(code, f"rank{n}", RANK=str(n), WORLD_SIZE="3", MASTER_PORT="1", OUT=str(j.out / "job-%r")) for n in range(3)]
         for process in ranks:
             j.wait_line(process, "begun")
         text = j.report("job")[0]
