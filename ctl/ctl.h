@@ -31,6 +31,7 @@
 /** Exit statuses that no error code has; see EXIT STATUS in gpu-agentctl(1). */
 #define CTL_EXIT_FAILURE        1   /**< Something failed, and no other status says what. */
 #define CTL_EXIT_NO_MATCH       3   /**< There is no such process, session or record. */
+#define CTL_EXIT_NOT_PERMITTED  4   /**< The user may not do that to the process. */
 #define CTL_EXIT_NOT_DEBUGGABLE 5   /**< The process cannot be debugged. */
 #define CTL_EXIT_BUSY           6   /**< Another client or debugger is in the way. */
 #define CTL_EXIT_BUDGET         7   /**< The stop budget was used up before the work was done. */

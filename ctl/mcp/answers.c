@@ -8,17 +8,9 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "ctl/ctl.h"
 #include "ctl/mcp/page.h"
 #include "ctl/mcp/server.h"
-
-#define STATUS_FAILURE	1
-#define STATUS_NO_MATCH 3
-#define STATUS_NOT_PERMITTED 4
-#define STATUS_NOT_DEBUGGABLE 5
-#define STATUS_BUDGET	7
-#define STATUS_PARTIAL	8
-#define STATUS_NO_PROGRESS 10
-#define STATUS_NO_CAUSE 11
 
 #define ERROR_PREFIX "gpu-agentctl: error: "
 #define NOTE_PREFIX  "gpu-agentctl: "
@@ -89,12 +81,12 @@ static const char *status_name(int status)
 static const char *status_next(const struct mcp_tool *tool, int status)
 {
 	switch (status) {
-	case STATUS_NO_MATCH:
+	case CTL_EXIT_NO_MATCH:
 		return "call list for what there is";
-	case STATUS_NOT_PERMITTED:
-	case STATUS_NOT_DEBUGGABLE:
+	case CTL_EXIT_NOT_PERMITTED:
+	case CTL_EXIT_NOT_DEBUGGABLE:
 		return tool->instead ? tool->instead : "call doctor, which tells what is missing";
-	case STATUS_BUDGET:
+	case CTL_EXIT_BUDGET:
 		return "call again with a larger max_stop_ms";
 	default:
 		return NULL;
@@ -142,7 +134,7 @@ static bool find_line(const char *text, const char *prefix, struct out *ret)
  */
 static bool has_found(const struct call *c, int status)
 {
-	bool talks = c->child.text.size || (status == STATUS_NO_MATCH && c->child.note.size);
+	bool talks = c->child.text.size || (status == CTL_EXIT_NO_MATCH && c->child.note.size);
 	auto_out struct out error = { 0 };
 
 	return WIFEXITED(c->child.status) && talks && !c->command.document && !c->command.holds &&
@@ -193,10 +185,10 @@ static bool is_whole(const struct call *c, int status)
 {
 	switch (status) {
 	case 0:
-	case STATUS_NO_MATCH:
-	case STATUS_NOT_DEBUGGABLE:
-	case STATUS_NO_PROGRESS:
-	case STATUS_NO_CAUSE:
+	case CTL_EXIT_NO_MATCH:
+	case CTL_EXIT_NOT_DEBUGGABLE:
+	case CTL_EXIT_NO_PROGRESS:
+	case CTL_EXIT_NO_CAUSE:
 		return !has_missing(&c->snapshot_note) && !has_missing(&c->child.note);
 	default:
 		return false;
@@ -205,11 +197,11 @@ static bool is_whole(const struct call *c, int status)
 
 static void put_verdict(struct out *o, int status)
 {
-	if (status == STATUS_NO_PROGRESS)
+	if (status == CTL_EXIT_NO_PROGRESS)
 		out_str(o, "; verdict: something is stuck");
-	else if (status == STATUS_NO_CAUSE)
+	else if (status == CTL_EXIT_NO_CAUSE)
 		out_str(o, "; verdict: something is stuck, and the cause was not found");
-	else if (status == STATUS_NOT_DEBUGGABLE)
+	else if (status == CTL_EXIT_NOT_DEBUGGABLE)
 		out_str(o, "; verdict: the process cannot be debugged");
 }
 
@@ -217,7 +209,7 @@ static void put_verdict(struct out *o, int status)
 static void put_facts(struct out *o, const struct page *p, size_t end)
 {
 	out_str(o, p->whole ? "complete" : "NOT COMPLETE");
-	if (p->status == STATUS_BUDGET)
+	if (p->status == CTL_EXIT_BUDGET)
 		out_str(o, ": the stop budget was used up");
 	put_verdict(o, p->status);
 	if (p->snapshot[0])
@@ -292,13 +284,13 @@ static void answer_text(struct server *s, struct call *c, struct out *text, int 
 		return;
 	}
 	if (out_steal(text, &data, &item.size) < 0) {
-		answer_refused(s, c, STATUS_FAILURE, "the answer does not fit into memory", "ask for less");
+		answer_refused(s, c, CTL_EXIT_FAILURE, "the answer does not fit into memory", "ask for less");
 		return;
 	}
 	item.text = data;
 	kept = keep_add(&s->keep, &item, clock_now_ns());
 	if (!kept) {
-		answer_refused(s, c, STATUS_FAILURE, "the answer is too large to be kept", "ask for less");
+		answer_refused(s, c, CTL_EXIT_FAILURE, "the answer is too large to be kept", "ask for less");
 		return;
 	}
 	p.text = kept->text;
@@ -309,14 +301,14 @@ static void answer_text(struct server *s, struct call *c, struct out *text, int 
 
 void answer_call(struct server *s, struct call *c)
 {
-	int status = WIFEXITED(c->child.status) ? WEXITSTATUS(c->child.status) : STATUS_FAILURE;
-	bool has_result = status == 0 || status == STATUS_PARTIAL || status == STATUS_NO_PROGRESS ||
-			  status == STATUS_NO_CAUSE || has_found(c, status) ||
-			  (status == STATUS_BUDGET && c->child.text.size);
+	int status = WIFEXITED(c->child.status) ? WEXITSTATUS(c->child.status) : CTL_EXIT_FAILURE;
+	bool has_result = status == 0 || status == CTL_EXIT_PARTIAL || status == CTL_EXIT_NO_PROGRESS ||
+			  status == CTL_EXIT_NO_CAUSE || has_found(c, status) ||
+			  (status == CTL_EXIT_BUDGET && c->child.text.size);
 	auto_out struct out text = { 0 };
 
 	if (child_is_too_large(&c->child)) {
-		answer_refused(s, c, STATUS_FAILURE, "the answer is larger than 16 MiB", "ask for less");
+		answer_refused(s, c, CTL_EXIT_FAILURE, "the answer is larger than 16 MiB", "ask for less");
 		return;
 	}
 	if (!has_result) {
@@ -352,7 +344,7 @@ void answer_page(struct server *s, const struct call *c, const char *cursor)
 		str_copy(name, (size_t)(colon - cursor) + 1, cursor);
 	kept = keep_find(&s->keep, name, clock_now_ns());
 	if (!kept || kept->tool != c->tool || offset >= kept->size) {
-		answer_refused(s, c, STATUS_NO_MATCH, "this tool has no answer with this cursor, or does not keep it any more",
+		answer_refused(s, c, CTL_EXIT_NO_MATCH, "this tool has no answer with this cursor, or does not keep it any more",
 			       "call again without cursor");
 		return;
 	}

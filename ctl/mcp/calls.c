@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "ctl/ctl.h"
 #include "ctl/mcp/page.h"
 #include "ctl/mcp/server.h"
 
@@ -22,11 +23,6 @@
 #define LEASE_MARGIN_MS 5000
 /* Milliseconds of a wait that nothing limits. */
 #define FOREVER_MS 60000
-
-#define STATUS_FAILURE	1
-#define STATUS_NO_MATCH 3
-#define STATUS_BUSY	6
-#define STATUS_BUDGET	7
 
 /* ------------------------------------------------------------------ the list ----------------- */
 
@@ -142,9 +138,9 @@ static int start_child(struct server *s, struct call *c)
 		close(o.extra[i]);
 	c->child_ns = clock_now_ns();
 	if (r == -ENOENT && why.data)
-		refuse(s, c, STATUS_NO_MATCH, why.data, "call snapshot, which names one");
+		refuse(s, c, CTL_EXIT_NO_MATCH, why.data, "call snapshot, which names one");
 	else if (r < 0)
-		refuse(s, c, STATUS_FAILURE, strerror(-r), NULL);
+		refuse(s, c, CTL_EXIT_FAILURE, strerror(-r), NULL);
 	return r;
 }
 
@@ -188,7 +184,7 @@ static void start(struct server *s, struct call *c)
 	if (wait_ms) {
 		snprintf(why, sizeof(why), "calls have stopped %s for a twentieth of the last minute", who);
 		snprintf(next, sizeof(next), "wait %u ms; stacks, list and doctor stop nothing", wait_ms);
-		refuse(s, c, STATUS_BUDGET, why, next);
+		refuse(s, c, CTL_EXIT_BUDGET, why, next);
 		return;
 	}
 	if (!strcmp(c->tool->name, "resume") && let_go(s, c)) {
@@ -196,7 +192,7 @@ static void start(struct server *s, struct call *c)
 		return;
 	}
 	if (c->command.holds && count(s, CALL_HOLDS) >= HOLDS_MAX) {
-		refuse(s, c, STATUS_BUSY, "this server keeps queues of too many processes suspended", "resume one");
+		refuse(s, c, CTL_EXIT_BUSY, "this server keeps queues of too many processes suspended", "resume one");
 		return;
 	}
 	if (start_child(s, c) == 0)
@@ -277,7 +273,7 @@ void call_begin(struct server *s, const struct mcp_message *m, enum revision rev
 		return;
 	}
 	if (count_all(s) >= CALLS_MAX) {
-		answer_refused(s, c, STATUS_BUSY, "too many calls are not answered yet", "wait for their answers");
+		answer_refused(s, c, CTL_EXIT_BUSY, "too many calls are not answered yet", "wait for their answers");
 		call_free(c);
 		return;
 	}
@@ -318,7 +314,7 @@ static void end_late(struct server *s, struct call *c)
 	}
 	snprintf(why, sizeof(why), "%s was not done in %u ms and was ended, at which the agent lets go of the process",
 		 c->tool->name, c->command.deadline_ms);
-	refuse(s, c, STATUS_BUDGET, why, "doctor tells whether something else controls the process");
+	refuse(s, c, CTL_EXIT_BUDGET, why, "doctor tells whether something else controls the process");
 }
 
 void calls_step(struct server *s)
@@ -399,7 +395,7 @@ static void show_document(struct server *s, struct call *c)
 	kept = out_steal(&json, &item.text, &item.size) == 0 ? keep_add(&s->keep, &item, clock_now_ns()) : NULL;
 	child_deinit(&c->child);
 	if (!kept) {
-		refuse(s, c, STATUS_FAILURE, "the snapshot is too large to be kept", NULL);
+		refuse(s, c, CTL_EXIT_FAILURE, "the snapshot is too large to be kept", NULL);
 		return;
 	}
 	str_copy(c->snapshot, sizeof(c->snapshot), kept->name);
@@ -450,7 +446,7 @@ void calls_serve(struct server *s, const struct pollfd *fds)
 			continue;
 		}
 		if (child_is_too_large(&c->child) && c->state == CALL_RUNS)
-			refuse(s, c, STATUS_FAILURE, "the answer is larger than 16 MiB", "ask for less");
+			refuse(s, c, CTL_EXIT_FAILURE, "the answer is larger than 16 MiB", "ask for less");
 		on_text(s, c);
 	}
 }

@@ -155,13 +155,13 @@ bool child_serve(struct child *c, const struct pollfd fds[CHILD_FDS])
 		take(&c->err_fd, &c->note);
 	if (!fds[0].revents)
 		return false;
+	/* What it has started goes with it; then nobody writes into the pipes any more.  Reaped, it gives its number away. */
+	kill(-c->pid, SIGKILL);
 	do
 		pid = waitpid(c->pid, &c->status, WNOHANG);
 	while (pid < 0 && errno == EINTR);
 	if (pid == 0)
 		return false;
-	/* What it has started goes with it; then nobody writes into the pipes any more. */
-	kill(-c->pid, SIGKILL);
 	take(&c->out_fd, &c->text);
 	take(&c->err_fd, &c->note);
 	c->pid = 0;

@@ -126,6 +126,8 @@ void recording_put_facts(struct out *o, const struct recording *r, const struct 
 int recording_write_collapsed(struct out *o, const struct recording *r);
 /** flame.c: a flame graph as SVG. */
 int recording_write_flame(struct out *o, const struct recording *r, const struct recording_facts *f);
+/** speedscope.c: a frame as an element of a list of JSON, which is also how the verbs show one. */
+void recording_put_frame(struct out *o, const struct recording_frame *f);
 /** speedscope.c: for www.speedscope.app; a weight of 1 is a capture. */
 int recording_write_speedscope(struct out *o, const struct recording *r, const struct recording_facts *f);
 /** pprof.c: for pprof, not compressed; thousandths of captures, and as a share of the time that it went on. */

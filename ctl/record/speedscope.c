@@ -12,7 +12,7 @@
 
 #define SCHEMA "https://www.speedscope.app/file-format-schema.json"
 
-static void put_frame(struct out *o, const struct recording_frame *f)
+void recording_put_frame(struct out *o, const struct recording_frame *f)
 {
 	out_json_fmt(o, ",{'name':%s", f->name);
 	if (f->file[0])
@@ -32,7 +32,7 @@ static int put_frames(struct out *o, const struct recording *r, struct rpc_arena
 	for (size_t i = 0; i < r->n_frames; i++)
 		list[r->frames[i]->id] = r->frames[i];
 	for (size_t i = 0; i < r->n_frames; i++)
-		put_frame(o, list[i]);
+		recording_put_frame(o, list[i]);
 	return 0;
 }
 

@@ -16,7 +16,7 @@ struct history;
 /**
  * Begin to remember a look; the oldest of eight is forgotten.
  * @param h           Made when it is NULL.
- * @param stood_ns    For how long queues had been suspended by then.
+ * @param stood_ns    For how long queues had stood still by then, whoever wanted that.
  * @param ret_number  Its number, from 1 on.
  * @return NULL: there is no memory.
  */
@@ -27,7 +27,7 @@ void history_free(struct history *h);
 
 /** When the look was. */
 uint64_t past_time_ns(const struct past *p);
-/** For how long queues had been suspended by then. */
+/** For how long queues had stood still by then. */
 uint64_t past_stood_ns(const struct past *p);
 /** Remember something.  @return 0, -ENOMEM (also when there is too much). */
 int past_add(struct past *p, uint64_t name, uint64_t state);

@@ -415,7 +415,7 @@ static int find_places(struct look *l, const struct wait_options *o)
 	return r;
 }
 
-/* Compare with an earlier look.  Nothing moves while queues are suspended. */
+/* Compare with an earlier look.  Nothing moves while queues stand still. */
 static void compare(struct look *l, uint64_t now_ns, uint64_t stood_ns)
 {
 	const uint64_t passed = now_ns - past_time_ns(l->before), stood = stood_ns - past_stood_ns(l->before);

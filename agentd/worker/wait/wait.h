@@ -16,7 +16,7 @@ struct late_memory;
 struct wait_options {
 	uint32_t look_up_ms; /**< Time to look up code and read memory. */
 	struct late_memory *memory; /**< The target's; NULL: of a core. */
-	uint64_t stood_ns; /**< For how long queues have been suspended so far: nothing moves meanwhile. */
+	uint64_t stood_ns; /**< For how long queues have stood still so far: nothing moves meanwhile. */
 	bool has_since;
 	uint32_t since; /**< The look to compare with. */
 	uint32_t *of_wave; /**< Gets the position of each wave's wait in the reply, or WAIT_NONE; NULL: nobody asks. */

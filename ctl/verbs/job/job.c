@@ -226,6 +226,16 @@ int job_make_room(struct job *j, size_t n)
 	return j->tasks ? 0 : ctl_fail(j->c, ENOMEM, "the job");
 }
 
+int job_list(struct job *j, struct rpc_process_list_result *ret)
+{
+	struct ctl *c = j->c;
+	int r = ctl_connect(c);
+
+	if (r == 0)
+		r = ctl_called(c, rpc_client_process_list(c->client, NULL, &c->arena, ret, &c->err));
+	return r < 0 ? r : job_make_room(j, ret->n_processes);
+}
+
 static int add_pids(struct job *j)
 {
 	uint32_t *list;
@@ -244,12 +254,8 @@ static int add_all(struct job *j)
 {
 	struct rpc_process_list_result l;
 	struct ctl *c = j->c;
-	int r = ctl_connect(c);
+	int r = job_list(j, &l);
 
-	if (r == 0)
-		r = ctl_called(c, rpc_client_process_list(c->client, NULL, &c->arena, &l, &c->err));
-	if (r == 0)
-		r = job_make_room(j, l.n_processes);
 	for (size_t i = 0; r == 0 && i < l.n_processes; i++) {
 		const struct rpc_process *p = &l.processes[i];
 
@@ -465,11 +471,7 @@ static int add_own_node(struct job *j)
 	if (r == 0)
 		r = job_ask(j, "ask Slurm", argv, &p);
 	if (r == 0)
-		r = ctl_connect(c);
-	if (r == 0)
-		r = ctl_called(c, rpc_client_process_list(c->client, NULL, &c->arena, &l, &c->err));
-	if (r == 0)
-		r = job_make_room(j, l.n_processes);
+		r = job_list(j, &l);
 	if (r < 0)
 		return r;
 	n = slurm_read_pids(p.text, p.size, slurm_node, list, NODE_PIDS_MAX);

@@ -26,6 +26,8 @@ struct job {
 int job_miss(struct job *j, const char *name, const char *why);
 /** Make room for so many tasks. */
 int job_make_room(struct job *j, size_t n);
+/** Ask the agent for the processes of this machine, and make room for them. */
+int job_list(struct job *j, struct rpc_process_list_result *ret);
 /** Ask somebody.  @param argv  NULL: made when it is started, as it depends on the time that is left. */
 int job_add_task(struct job *j, const char *name, const char *const *argv);
 /** Look at a process of this machine. */

@@ -237,11 +237,7 @@ int kubernetes_add_own(struct job *j, const char *uids)
 		r = read_uids(j, uids, own);
 	}
 	if (r == 0)
-		r = ctl_connect(c);
-	if (r == 0)
-		r = ctl_called(c, rpc_client_process_list(c->client, NULL, &c->arena, &l, &c->err));
-	if (r == 0)
-		r = job_make_room(j, l.n_processes);
+		r = job_list(j, &l);
 	for (size_t i = 0; r == 0 && i < l.n_processes; i++)
 		r = add_if_own(j, own, l.processes[i].pid);
 	return r < 0 ? r : miss_others(j, own);

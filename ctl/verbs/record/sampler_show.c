@@ -110,16 +110,8 @@ static void put_share(struct out *o, const struct recording_share *s)
 	out_json_fmt(o, ",{'of':%s,'share_ppm':%u,'low_ppm':%u,'high_ppm':%u,'frames':[",
 		     s->stack->threads ? "threads" : "waves", ppm(s->share), ppm(s->interval.low),
 		     ppm(s->interval.high));
-	for (uint32_t i = 1; i < s->stack->depth; i++) {
-		const struct recording_frame *f = s->stack->frames[i];
-
-		out_json_fmt(o, ",{'name':%s", f->name);
-		if (f->file[0])
-			out_json_fmt(o, ",'file':%s", f->file);
-		if (f->line)
-			out_json_fmt(o, ",'line':%u", f->line);
-		out_str(o, "}");
-	}
+	for (uint32_t i = 1; i < s->stack->depth; i++)
+		recording_put_frame(o, s->stack->frames[i]);
 	out_str(o, "]}");
 }
 
