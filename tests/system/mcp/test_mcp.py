@@ -349,8 +349,8 @@ def test_reports_of_a_job_cost_what_other_looks_cost(scene):
     with Client(scene.socket, "--max-stop=3s", version="2025-11-25") as c:
         pid = scene.app.pid
         c.tool("job_report", pids=[pid], deadline_ms=50000, max_stop_ms=3000)
-        # Less than a twentieth where a report is quicker than its limit.
-        for _ in range(60):
+        # Each counts for as long as it took: the quicker the machine is, the more it takes.
+        for _ in range(1000):
             result = c.request("tools/call", name="job_report", arguments={"pids": [pid], "deadline_ms": 50000, "max_stop_ms": 3000})
             if result["isError"]:
                 break
