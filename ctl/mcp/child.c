@@ -155,7 +155,10 @@ bool child_serve(struct child *c, const struct pollfd fds[CHILD_FDS])
 		take(&c->err_fd, &c->note);
 	if (!fds[0].revents)
 		return false;
-	/* What it has started goes with it; then nobody writes into the pipes any more.  Reaped, it gives its number away. */
+	/*
+	 * What it has started goes with it; then nobody writes into the pipes any more.  Once it was reaped, its number
+	 * may be another's.
+	 */
 	kill(-c->pid, SIGKILL);
 	do
 		pid = waitpid(c->pid, &c->status, WNOHANG);
