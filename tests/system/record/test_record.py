@@ -54,6 +54,13 @@ def suspensions(s):
     return max(q["suspended_us"] for q in s.target_state()["queues"])
 
 
+def wait_for_capture(s):
+    """One that was answered: the next begins only then."""
+    wait_until(lambda: suspensions(s) > 0 and not s.target_state()["suspended_queues"], "a capture")
+    first = suspensions(s)
+    wait_until(lambda: suspensions(s) > first, "another capture")
+
+
 def share_of(document, place):
     """(share, low, high) of a place, as parts of 1."""
     found = [e for e in document["shares"] if e["of"] == "waves" and e["frames"][-1]["name"] == place]
@@ -225,7 +232,7 @@ def test_all_files_say_the_same():
 def test_ends_with_the_process():
     with Scene(app=STILL, gpus="gfx90a") as s, \
             recording(s, "-d", "60s", "--overhead", "20%", f"--collapsed={s.directory}/x") as run:
-        wait_until(lambda: suspensions(s) > 0, "a capture")
+        wait_for_capture(s)
         time.sleep(0.3)
         s.app.popen.kill()
         out, err = run.communicate(timeout=PATIENCE)
@@ -241,7 +248,7 @@ def test_ends_with_the_process():
 def test_a_signal_ends_it_with_what_it_has(signo):
     with Scene(app=STILL, gpus="gfx90a") as s, \
             recording(s, "-d", "60s", "--overhead", "20%", f"--svg={s.directory}/x.svg") as run:
-        wait_until(lambda: suspensions(s) > 0, "a capture")
+        wait_for_capture(s)
         time.sleep(0.3)
         run.send_signal(signo)
         out, err = run.communicate(timeout=PATIENCE)
@@ -256,7 +263,7 @@ def test_a_signal_ends_it_with_what_it_has(signo):
 def test_a_signal_is_heard_while_the_agent_does_not_answer():
     """And for how long that capture has stopped queues is not told as if it had been measured."""
     with Scene(app=STILL, gpus="gfx90a") as s, recording(s, "-d", "300s", "--overhead", "20%", "--timeout", "200s") as run:
-        wait_until(lambda: suspensions(s) > 0, "a capture")
+        wait_for_capture(s)
         os.kill(s.front_pid(), signal.SIGSTOP)
         try:
             time.sleep(2)  # longer than the slot of any capture before it
@@ -276,7 +283,7 @@ def test_a_signal_is_heard_while_the_agent_does_not_answer():
 def test_the_agent_may_go():
     with Scene(app=STILL, gpus="gfx90a") as s, \
             recording(s, "-d", "60s", "--overhead", "20%", f"--pprof={s.directory}/x.pb") as run:
-        wait_until(lambda: suspensions(s) > 0, "a capture")
+        wait_for_capture(s)
         time.sleep(0.3)
         kill_agent(s.agentd.pid)
         out, err = run.communicate(timeout=PATIENCE)
