@@ -268,7 +268,8 @@ static int fd_of_kind(const char *kind, int *ret_reader)
 	} else if (!strcmp(kind, "o_path")) {
 		return open("/dev/null", O_PATH | O_CLOEXEC);
 	} else if (!strcmp(kind, "closed")) {
-		int fd = dup(STDOUT_FILENO);
+		/* High, or the next descriptor, which is the actor's socket, takes its number. */
+		int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 900);
 
 		close(fd);
 		return fd;
