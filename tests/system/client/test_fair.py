@@ -5,6 +5,7 @@ import contextlib
 import ctypes
 import mmap
 import os
+import select
 import signal
 import sys
 import time
@@ -51,27 +52,34 @@ def inspectors(s):
     return found
 
 
-def stop_a_list(s, rpc):
-    """Have a list made, and stop who makes it; returns the processes and the number of the request."""
-    for _ in range(50):
-        rpc.send("process.list")
-        deadline = time.monotonic() + 0.5
-        while time.monotonic() < deadline:
-            found = inspectors(s)
-            for pid in found:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGSTOP)
-            if found and inspectors(s) == found and all(status(pid).get("State", "Z")[0] == "T" for pid in found):
-                return found, rpc.next_id
-    raise AssertionError("no list is made")
-
-
 def answer_to(rpc, number):
     while True:
         message = rpc.read_message()
         if message.get("id") == number:
             assert "result" in message, message
             return message["result"]
+
+
+def stop_a_list(s, rpc):
+    """Have a list made, and stop who makes it; returns the processes and the number of the request."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        rpc.send("process.list")
+        found = set()
+        while not select.select([rpc.sock], [], [], 0)[0]:
+            found = inspectors(s)
+            for pid in found:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGSTOP)
+            # One that was stopped after it had answered makes no list any more.
+            if found and inspectors(s) == found and all(status(pid).get("State", "Z")[0] == "T" for pid in found) \
+                    and not select.select([rpc.sock], [], [], 0.3)[0]:
+                return found, rpc.next_id
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+        answer_to(rpc, rpc.next_id)
+    raise AssertionError("no list is made")
 
 
 def test_lists_of_one_user_are_made_one_at_a_time():
