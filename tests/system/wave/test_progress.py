@@ -410,7 +410,7 @@ while True:
     if not os.WIFSTOPPED(status):
         sys.exit(os.waitstatus_to_exitcode(status))
     assert os.WSTOPSIG(status) == signal.SIGTSTP
-    sys.stderr.write("<stopped>")
+    print("<stopped>", end="", file=sys.stderr, flush=True)
     assert sys.stdin.readline() == "fg\\n"
     os.tcsetpgrp(0, job.pid)
     os.killpg(job.pid, signal.SIGCONT)
