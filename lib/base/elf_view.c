@@ -157,3 +157,11 @@ uint64_t elf_auxv_find(const void *auxv, size_t size, uint64_t type)
 	}
 	return 0;
 }
+
+/* The linker's name for the beginning of the program. */
+extern const Elf64_Ehdr __ehdr_start __attribute__((visibility("hidden")));
+
+uint16_t elf_own_machine(void)
+{
+	return __ehdr_start.e_machine;
+}

@@ -81,4 +81,7 @@ int elf_note_next(struct reader *r, struct elf_note *ret);
  */
 uint64_t elf_auxv_find(const void *auxv, size_t size, uint64_t type);
 
+/** @return what this program runs on: EM_... */
+uint16_t elf_own_machine(void);
+
 #endif /* BASE_ELF_VIEW_H */

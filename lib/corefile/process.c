@@ -12,10 +12,10 @@
 #define PRPSINFO_PID   24u
 #define PRPSINFO_FNAME 40u
 #define PRPSINFO_SIZE  136u
-/* The same of struct elf_prstatus of x86-64. */
+/* The same of struct elf_prstatus; behind its registers are a number and padding. */
 #define PRSTATUS_PID	   32u
 #define PRSTATUS_REGISTERS 112u
-#define PRSTATUS_SIZE	   336u
+#define PRSTATUS_TAIL	   8u
 /* Bytes of a mapping in NT_FILE, and those in front of the first. */
 #define FILE_ENTRY 24u
 #define FILE_HEAD  16u
@@ -36,17 +36,19 @@ int corefile_process_read(const void *note, size_t size, struct corefile_process
 	return 0;
 }
 
-int corefile_thread_read(const void *note, size_t size, struct corefile_thread *ret)
+int corefile_thread_read(const struct corefile_processor *processor, const void *note, size_t size,
+			 struct corefile_thread *ret)
 {
 	struct reader r;
 
-	if (size < PRSTATUS_SIZE)
+	if (size < PRSTATUS_REGISTERS + 8u * processor->n_words + PRSTATUS_TAIL)
 		return -EBADMSG;
+	*ret = (struct corefile_thread){ 0 };
 	reader_init(&r, note, size);
 	reader_seek(&r, PRSTATUS_PID);
 	ret->tid = reader_u32(&r);
 	reader_seek(&r, PRSTATUS_REGISTERS);
-	for (size_t i = 0; i < COREFILE_REGISTERS; i++)
+	for (size_t i = 0; i < processor->n_words; i++)
 		ret->registers[i] = reader_u64(&r);
 	return 0;
 }

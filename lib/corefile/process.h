@@ -5,7 +5,7 @@
 /**
  * @file process.h
  * The notes that a process's own core has about it, its threads and its files (elf(5), the kernel's
- * linux/elfcore.h and fs/binfmt_elf.c), of x86-64.
+ * linux/elfcore.h and fs/binfmt_elf.c).
  *
  * The file is not trusted: each function takes the bytes of one note.
  */
@@ -13,7 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Bytes that our unified cores have of each thread's stack, from the page of its stack pointer on. */
+#include "corefile/processor.h"
+
+/** Bytes that our unified cores have of each thread's stack at least, from its stack pointer on. */
 #define COREFILE_AGENT_STACK_BYTES UINT64_C(65536)
 
 /** NT_PRPSINFO: who it was. */
@@ -25,23 +27,15 @@ struct corefile_process {
 /** @return 0, -EBADMSG (too short). */
 int corefile_process_read(const void *note, size_t size, struct corefile_process *ret);
 
-/** The order of registers in a note, as in the kernel's struct user_regs_struct. */
-enum corefile_register {
-	COREFILE_R15, COREFILE_R14, COREFILE_R13, COREFILE_R12, COREFILE_RBP, COREFILE_RBX, COREFILE_R11,
-	COREFILE_R10, COREFILE_R9, COREFILE_R8, COREFILE_RAX, COREFILE_RCX, COREFILE_RDX, COREFILE_RSI, COREFILE_RDI,
-	COREFILE_ORIG_RAX,
-	COREFILE_RIP, COREFILE_CS, COREFILE_EFLAGS, COREFILE_RSP,
-	COREFILE_REGISTERS = 27
-};
-
 /** NT_PRSTATUS: a thread. */
 struct corefile_thread {
 	uint32_t tid;
-	uint64_t registers[COREFILE_REGISTERS];
+	uint64_t registers[COREFILE_WORDS_MAX]; /**< As the processor's note has them. */
 };
 
 /** @return 0, -EBADMSG (too short). */
-int corefile_thread_read(const void *note, size_t size, struct corefile_thread *ret);
+int corefile_thread_read(const struct corefile_processor *processor, const void *note, size_t size,
+			 struct corefile_thread *ret);
 
 /** A part of a file that was mapped. */
 struct corefile_mapping {

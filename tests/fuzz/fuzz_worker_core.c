@@ -6,6 +6,7 @@
 #include "agentd/worker/snapshot/code.h"
 #include "agentd/worker/snapshot/snapshot.h"
 #include "agentd/worker/target/core_file.h"
+#include "corefile/processor.h"
 #include "fuzzlib.h"
 
 /* A look has room for all waves that there can be; the sanitizer would keep what it had a while. */
@@ -131,7 +132,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct rpc_arena arena;
 	struct target *t;
 
-	if (question_of(data, size) == THREADS || (size > 20 && data[18] == EM_X86_64))
+	if (question_of(data, size) == THREADS || (size > 20 && corefile_processor_find(data[18])))
 		ask_threads(data, size);
 	if (target_core_create(&options, &bytes, &t, &err) < 0)
 		return 0;

@@ -9,6 +9,7 @@ endef
 
 $(eval $(call unit_test,base,base))
 $(eval $(call unit_test,hoststack,hoststack base))
+$(eval $(call unit_test,hoststack_aarch64,hoststack base))
 $(eval $(call unit_test,hoststack_native,hoststack base))
 $(eval $(call unit_test,waits,waits symbols base))
 $(eval $(call unit_test,waits_graph,waits base))

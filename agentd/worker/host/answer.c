@@ -317,7 +317,7 @@ static void fill_groups(struct rpc_arena *a, struct reading *r, pid_t pid, struc
 
 		items[i] = (struct item){ .task = t, .row = &r->rows[i], .state = state_of(t) };
 		if (items[i].state == RPC_THREAD_STATE_BLOCKED)
-			items[i].call = system_call_name(a, pid, t);
+			items[i].call = system_call_name(a, pid, r->tasks->machine, t);
 		if (items[i].state != RPC_THREAD_STATE_ENDED)
 			items[i].has_role = role_find(t, items[i].row, &items[i].role);
 		ret->running += items[i].state == RPC_THREAD_STATE_RUNNING;
@@ -476,7 +476,7 @@ static void find_stuck_lock(struct rpc_arena *a, const struct reading *r, pid_t 
 		if (!row->has_held_lock || !row->switches || row->switches != row->native.switches || !row->native.n ||
 		    row->native.end == RPC_NATIVE_END_UNPROVEN)
 			continue;
-		call = system_call_name(a, pid, t);
+		call = system_call_name(a, pid, r->tasks->machine, t);
 		function = innermost(a, row);
 		ret->findings[ret->n_findings++] = rpc_arena_printf(
 			a, "thread %u (%s) holds the lock of Python and waits in %s%s%s; %u %s for the lock", t->tid, t->name,

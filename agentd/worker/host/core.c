@@ -16,15 +16,10 @@
 #include "corefile/amdgpu/read.h"
 #include "rpc_gen.h"
 
-/* Errors with which the kernel ends or restarts a call that waited (its linux/errno.h). */
-#define ERESTARTSYS_	      512
-#define ERESTARTNOINTR_	      513
-#define ERESTARTNOHAND_	      514
-#define ERESTART_RESTARTBLOCK_ 516
-
 struct host_core {
 	const struct core_source *from;
 	struct amdcore core;
+	const struct corefile_processor *processor;
 	struct core_memory memory;
 	struct corefile_process process;
 	struct tasks tasks;
@@ -35,48 +30,39 @@ struct host_core {
 
 /* ------------------------------------------------------------------ threads ------------------ */
 
-/* By the numbers of DWARF (System V ABI of x86-64, figure 3.36). */
-static const uint8_t order[NATIVE_REGISTERS] = {
-	COREFILE_RAX, COREFILE_RDX, COREFILE_RCX, COREFILE_RBX, COREFILE_RSI, COREFILE_RDI, COREFILE_RBP, COREFILE_RSP,
-	COREFILE_R8,  COREFILE_R9,  COREFILE_R10, COREFILE_R11, COREFILE_R12, COREFILE_R13, COREFILE_R14, COREFILE_R15,
-	COREFILE_RIP,
-};
-
-/* Was it in a system call that waited?  One that was done, or none, leaves other values. */
-static bool has_waited(const struct corefile_thread *t)
+/* Was it in a system call that waited?  The code next to its next instruction may have to say so. */
+static void take_call(struct host_core *h, const struct corefile_thread *t, struct task *task)
 {
-	switch (0 - t->registers[COREFILE_RAX]) {
-	case EINTR:
-	case ERESTARTSYS_:
-	case ERESTARTNOINTR_:
-	case ERESTARTNOHAND_:
-	case ERESTART_RESTARTBLOCK_:
-		return (int64_t)t->registers[COREFILE_ORIG_RAX] >= 0;
-	default:
-		return false;
-	}
+	uint8_t code[8];
+	const struct hoststack_piece piece = { .address = task->instruction - 4, .buf = code, .size = sizeof(code) };
+	struct corefile_call call;
+
+	if (!h->processor->has_waited(t->registers, core_memory_read(&h->memory, &piece, 1) == 0 ? code : NULL, &call))
+		return;
+	task->state = 'S';
+	task->has_call = true;
+	task->call = call.number;
+	task->first_argument = call.arguments[0];
+	task->second_argument = call.arguments[1];
+	task->third_argument = call.arguments[2];
 }
 
-static struct task task_of(const struct corefile_thread *t)
+static struct task task_of(const struct corefile_processor *p, const struct corefile_thread *t)
 {
-	const bool waits = has_waited(t);
-
-	return (struct task){ .tid = t->tid, .ns_tid = t->tid, .state = waits ? 'S' : 'R', .is_off = true,
-			      .has_call = waits, .call = (int64_t)t->registers[COREFILE_ORIG_RAX],
-			      .first_argument = t->registers[COREFILE_RDI],
-			      .second_argument = t->registers[COREFILE_RSI],
-			      .third_argument = t->registers[COREFILE_RDX], .has_registers = true,
-			      .stack_pointer = t->registers[COREFILE_RSP], .instruction = t->registers[COREFILE_RIP] };
+	return (struct task){ .tid = t->tid, .ns_tid = t->tid, .state = 'R', .is_off = true, .has_registers = true,
+			      .stack_pointer = t->registers[p->stack_pointer],
+			      .instruction = t->registers[p->instruction] };
 }
 
 static void add_thread(struct host_core *h, const struct corefile_thread *t)
 {
 	const size_t i = h->tasks.n;
 
-	for (unsigned k = 0; k < NATIVE_REGISTERS; k++)
-		native_registers_set(&h->registers[i], k, t->registers[order[k]]);
-	h->tasks.list[i] = task_of(t);
+	for (unsigned k = 0; k < h->processor->n_dwarf; k++)
+		native_registers_set(&h->registers[i], k, t->registers[h->processor->dwarf[k]]);
+	h->tasks.list[i] = task_of(h->processor, t);
 	h->tasks.list[i].registers = &h->registers[i];
+	take_call(h, t, &h->tasks.list[i]);
 	/* No note names the others. */
 	if (t->tid == h->process.pid)
 		memcpy(h->tasks.list[i].name, h->process.comm, sizeof(h->tasks.list[i].name) - 1);
@@ -95,7 +81,7 @@ static void take_threads(struct host_core *h)
 	for (uint32_t i = 0; i < h->core.n_notes; i++) {
 		const struct amdcore_note *n = &h->core.notes[i];
 
-		if (!is_of_process(n, NT_PRSTATUS) || corefile_thread_read(n->desc, n->size, &t) < 0)
+		if (!is_of_process(n, NT_PRSTATUS) || corefile_thread_read(h->processor, n->desc, n->size, &t) < 0)
 			continue;
 		if (h->tasks.n < TASKS_MAX)
 			add_thread(h, &t);
@@ -132,17 +118,24 @@ static int open_core(struct host_core *h, struct agent_err *err)
 	if (r == -ENOMEM)
 		return agent_err_no_memory(err, "read the core");
 	if (r < 0)
-		return refuse(h, -r, "it is no core of an x86-64 process, which alone has threads of the processors", NULL, err);
+		return refuse(h, -r, "it is no core of a process on x86-64 or aarch64, which alone has threads",
+			      NULL, err);
+	h->processor = corefile_processor_find(h->core.machine);
+	if (!h->processor)
+		return refuse(h, ENODATA, "it has no threads of the processors", "`dump --unified` writes them", err);
 	h->registers = calloc(TASKS_MAX, sizeof(*h->registers));
 	h->tasks.list = calloc(TASKS_MAX, sizeof(*h->tasks.list));
 	if (!h->registers || !h->tasks.list)
+		return agent_err_no_memory(err, "read the core");
+	h->tasks.machine = h->core.machine;
+	r = core_memory_init(&h->memory, &h->core, open("/", O_RDONLY | O_PATH | O_DIRECTORY | O_CLOEXEC));
+	if (r < 0)
 		return agent_err_no_memory(err, "read the core");
 	take_process(h);
 	take_threads(h);
 	if (!h->tasks.n)
 		return refuse(h, ENODATA, "it has no threads of the processors", "`dump --unified` writes them", err);
-	r = core_memory_init(&h->memory, &h->core, open("/", O_RDONLY | O_PATH | O_DIRECTORY | O_CLOEXEC));
-	return r < 0 ? agent_err_no_memory(err, "read the core") : 0;
+	return 0;
 }
 
 static void close_core(struct host_core *h)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "hoststack/native/leaf.h"
 #include "hoststack/native/recovery.h"
 
 _Static_assert((int)NATIVE_END_OUTERMOST == (int)RPC_NATIVE_END_OUTERMOST &&
@@ -16,8 +17,10 @@ _Static_assert((int)NATIVE_END_OUTERMOST == (int)RPC_NATIVE_END_OUTERMOST &&
 		       (int)NATIVE_END_DEPTH == (int)RPC_NATIVE_END_DEPTH,
 	       "hoststack/native/unwind.h");
 
-int native_reader_init(struct native_reader *r, struct memory_guard *guard, struct hoststack_memory *memory)
+int native_reader_init(struct native_reader *r, uint16_t machine, struct memory_guard *guard,
+		       struct hoststack_memory *memory)
 {
+	const struct native_processor *processor = native_processor_find(machine);
 	int e = memory_guard_refresh(guard);
 
 	if (e < 0)
@@ -31,9 +34,11 @@ int native_reader_init(struct native_reader *r, struct memory_guard *guard, stru
 		if (!name)
 			return -ENOMEM;
 		str_make_printable(name);
-		r->modules[r->n_modules++] = (struct native_module){ .base = guard->files[i].begin, .name = name };
+		r->modules[r->n_modules++] = (struct native_module){ .base = guard->files[i].begin, .name = name,
+								  .processor = processor };
 	}
-	r->unwinder = (struct native_unwinder){ .modules = r->modules, .n_modules = r->n_modules,
+	r->unwinder = (struct native_unwinder){ .processor = processor,
+						.modules = r->modules, .n_modules = r->n_modules,
 						.stack = { .memory = memory } };
 	return 0;
 }
@@ -81,6 +86,7 @@ static int name_frames(struct native_reader *r, const struct native_walk *w, str
 int native_reader_read(struct native_reader *r, const struct tasks *tasks, const struct task *task,
 		       struct native_stack *ret)
 {
+	const struct native_processor *processor = r->unwinder.processor;
 	struct native_registers registers = { .known = 0 };
 	struct native_walk w;
 	int e;
@@ -90,18 +96,23 @@ int native_reader_read(struct native_reader *r, const struct tasks *tasks, const
 	ret->end = task->is_refused && task->state != 'R' ? RPC_NATIVE_END_REFUSED : RPC_NATIVE_END_RUNNING;
 	if (!task->is_off || !task->has_registers)
 		return task->is_refused;
-	native_registers_set(&registers, NATIVE_RSP, task->stack_pointer);
-	native_registers_set(&registers, NATIVE_RIP, task->instruction);
+	ret->end = RPC_NATIVE_END_TABLE;
+	if (!processor)
+		return 1;
+	native_registers_set(&registers, processor->stack_pointer, task->stack_pointer);
+	native_registers_set(&registers, processor->instruction, task->instruction);
 	if (task->registers)
 		registers = *task->registers;
 	native_stack_copy_begin(&r->unwinder.stack, task->stack_pointer);
-	native_walk_begin(&w, &registers);
+	native_walk_begin(&w, task->instruction);
 	e = native_walk_on(&r->unwinder, &w, &registers);
+	if (e == 0)
+		e = native_leaf_recover(&r->unwinder, &w, &registers);
 	if (e == 0)
 		e = native_recover(&r->unwinder, &w, &registers);
 	if (e < 0)
 		return e;
-	ret->reached = registers.values[NATIVE_RSP];
+	ret->reached = registers.values[processor->stack_pointer];
 	ret->end = RPC_NATIVE_END_UNPROVEN;
 	if (!task_has_rested(tasks, task))
 		return 0;

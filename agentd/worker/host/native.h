@@ -39,8 +39,9 @@ struct native_reader {
 	size_t n_modules;
 };
 
-/** Look up what the process has loaded.  @return 0, -errno. */
-int native_reader_init(struct native_reader *r, struct memory_guard *guard, struct hoststack_memory *memory);
+/** Look up what the process has loaded.  @param machine  What it runs on: EM_...  @return 0, -errno. */
+int native_reader_init(struct native_reader *r, uint16_t machine, struct memory_guard *guard,
+		       struct hoststack_memory *memory);
 /**
  * Read one thread, which was looked at a moment ago.
  * @return 1: it was read, or tells why not; 0: it has run meanwhile, and may be looked at again; -ENOMEM; what

@@ -310,7 +310,7 @@ static int read_native(struct reading *r, size_t index)
 		return e;
 	/* Of its own moment a thread has only the top of its stack. */
 	s.is_mixed = r->from.is_mixed && s.n &&
-		     s.reached > page_down(task->stack_pointer) + COREFILE_AGENT_STACK_BYTES;
+		     s.reached > task->stack_pointer + COREFILE_AGENT_STACK_BYTES;
 	pthread_mutex_lock(&r->mutex);
 	r->rows[index].native = s;
 	pthread_mutex_unlock(&r->mutex);
@@ -319,7 +319,7 @@ static int read_native(struct reading *r, size_t index)
 
 static int read_natives(struct reading *r)
 {
-	int e = native_reader_init(&r->native, &r->guard, &r->memory);
+	int e = native_reader_init(&r->native, r->tasks->machine, &r->guard, &r->memory);
 
 	for (size_t i = 0; i < r->tasks->n && e == 0; i++)
 		e = read_native(r, i);
@@ -347,10 +347,10 @@ static int read_waits(struct reading *r)
 		struct task *task = &r->tasks->list[i];
 		struct reading_wait w = { 0 };
 
-		if (!system_call_waits_for_events(task))
+		if (!system_call_waits_for_events(r->tasks->machine, task))
 			continue;
 		rests(r, task->ns_tid);
-		if (!system_call_waits_for_events(task))
+		if (!system_call_waits_for_events(r->tasks->machine, task))
 			continue;
 		e = event_wait_read(&r->memory, task->third_argument, &w.asked);
 		if (e < 0)

@@ -3,15 +3,16 @@
 
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/audit.h>
 #include <seccomp.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "agentd/worker/host/event_wait.h"
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "corefile/processor.h"
 
 /* A program of 32 bits has its stack below this, and other numbers. */
 #define STACK_32 (UINT64_C(1) << 32)
@@ -19,6 +20,16 @@
 static bool is_32(const struct task *task)
 {
 	return task->stack_pointer && task->stack_pointer < STACK_32;
+}
+
+/* The set of numbers that a thread uses, named as the kernel's linux/audit.h composes its constants. */
+static uint32_t arch_of(uint16_t machine, const struct task *task)
+{
+	const struct corefile_processor *p = corefile_processor_find(machine);
+
+	if (is_32(task))
+		return __AUDIT_ARCH_LE | (p ? p->elf_32 : (uint32_t)EM_NONE);
+	return __AUDIT_ARCH_LE | __AUDIT_ARCH_64BIT | machine;
 }
 
 static bool find_device(pid_t pid, uint64_t fd, char *ret, size_t size)
@@ -35,14 +46,14 @@ static bool find_device(pid_t pid, uint64_t fd, char *ret, size_t size)
 	return str_starts_with(ret, "/dev/");
 }
 
-const char *system_call_name(struct rpc_arena *a, pid_t pid, const struct task *task)
+const char *system_call_name(struct rpc_arena *a, pid_t pid, uint16_t machine, const struct task *task)
 {
 	auto_free char *name = NULL;
 	char device[256];
 
 	if (!task->has_call || !task->is_off || task->call > INT_MAX)
 		return NULL;
-	name = seccomp_syscall_resolve_num_arch(is_32(task) ? SCMP_ARCH_X86 : SCMP_ARCH_NATIVE, (int)task->call);
+	name = seccomp_syscall_resolve_num_arch(arch_of(machine, task), (int)task->call);
 	if (!name)
 		return rpc_arena_printf(a, "system call %" PRId64, task->call);
 	if (!strcmp(name, "ioctl") && find_device(pid, task->first_argument, device, sizeof(device)))
@@ -50,8 +61,8 @@ const char *system_call_name(struct rpc_arena *a, pid_t pid, const struct task *
 	return rpc_arena_strdup(a, name);
 }
 
-bool system_call_waits_for_events(const struct task *task)
+bool system_call_waits_for_events(uint16_t machine, const struct task *task)
 {
-	return task->has_call && task->is_off && !is_32(task) && task->call == SYS_ioctl &&
-	       event_wait_is_request(task->second_argument);
+	return task->has_call && task->is_off && !is_32(task) && event_wait_is_request(task->second_argument) &&
+	       task->call == seccomp_syscall_resolve_name_arch(arch_of(machine, task), "ioctl");
 }

@@ -8,11 +8,12 @@
 #include "protocol/rpc_arena.h"
 
 /**
- * @param pid  The process, whose table of descriptors names the device of an ioctl.
+ * @param machine  What the process runs on: EM_...
+ * @param pid  It, whose table of descriptors names the device of an ioctl.
  * @return a name in the arena; NULL: it is not known.
  */
-const char *system_call_name(struct rpc_arena *a, pid_t pid, const struct task *task);
+const char *system_call_name(struct rpc_arena *a, pid_t pid, uint16_t machine, const struct task *task);
 /** Is the thread blocked in the request of AMD's driver that waits for events? */
-bool system_call_waits_for_events(const struct task *task);
+bool system_call_waits_for_events(uint16_t machine, const struct task *task);
 
 #endif /* WORKER_HOST_SYSTEM_CALL_H */

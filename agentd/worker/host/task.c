@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/elf_view.h"
 #include "base/str.h"
 #include "base/vec.h"
 
@@ -20,7 +21,7 @@ int tasks_open(struct tasks *t, pid_t pid)
 {
 	char path[40];
 
-	*t = (struct tasks){ .fd = -1 };
+	*t = (struct tasks){ .fd = -1, .machine = elf_own_machine() };
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
 	t->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return t->fd < 0 ? -errno : 0;

@@ -35,6 +35,7 @@ struct tasks {
 	struct task *list; /**< malloc'ed, by tid. */
 	size_t n, capacity;
 	bool is_cut; /**< There are more. */
+	uint16_t machine; /**< What they run on: EM_... */
 	bool is_still; /**< From a core, in which nothing moves. */
 };
 

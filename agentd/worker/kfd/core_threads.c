@@ -38,22 +38,15 @@
 #define VARIABLES_MAX (UINT64_C(4) << 20)
 /* Time for one thread to stop: one that sleeps in the kernel, uninterruptibly, does not. */
 #define THREAD_MS    100
-#define XSTATE_MAX   (16u << 10)
 #define AUXV_MAX     4096u
 #define STATUS_MAX   (16u << 10)
 /* Bounds for a list in the memory of a process that may be up to anything. */
 #define HEADERS_MAX  256u
 #define DYNAMIC_MAX  1024u
 #define LIBRARIES_MAX 4096u /* Each page of the list is searched for among all pieces. */
-#define NOTES_PER_THREAD 3
+#define NOTES_PER_THREAD (2 + COREFILE_SETS_MAX)
 #define NOTES_OF_PROCESS 3
 #define STACK_SIZE   ((size_t)256 << 10)
-
-#if defined(__x86_64__)
-#define STACK_POINTER 19 /* Number of the word in struct user_regs_struct. */
-#else
-#define STACK_POINTER 0 /* Cores of the host are not written on this architecture. */
-#endif
 
 /* One thread: registers and the top of its stack, copied while it was stopped. */
 struct host_thread {
@@ -61,8 +54,11 @@ struct host_thread {
 	bool ok, gone; /* It was copied; it had ended. */
 	struct elf_prstatus status;
 	elf_fpregset_t floating;
-	size_t floating_size, extended_size;
-	uint8_t *extended;
+	size_t floating_size;
+	struct {
+		uint8_t *bytes; /* malloc'ed. */
+		size_t size;
+	} sets[COREFILE_SETS_MAX]; /* As the processor has them. */
 	uint64_t stack_at, stack_size;
 	uint8_t *stack;
 };
@@ -70,6 +66,7 @@ struct host_thread {
 /* All of the host's half. */
 struct kfd_core_host {
 	struct kfd_core *c;
+	const struct corefile_processor *processor;
 	struct host_thread *threads;
 	uint8_t *listed; /* One bit for each tid: it is in `threads`. */
 	size_t n_threads, n_beyond; /* Threads in `threads`; threads without room there. */
@@ -98,21 +95,22 @@ static size_t get_registers(pid_t tid, int kind, void *to, size_t size)
 	return ptrace(PTRACE_GETREGSET, tid, (void *)(uintptr_t)kind, &v) < 0 ? 0 : v.iov_len;
 }
 
-static uint64_t stack_pointer(const struct host_thread *t)
+static uint64_t stack_pointer(const struct kfd_core_host *h, const struct host_thread *t)
 {
-	unsigned long long sp;
+	uint64_t sp;
 
-	memcpy(&sp, (const char *)&t->status.pr_reg + STACK_POINTER * sizeof(sp), sizeof(sp));
+	memcpy(&sp, (const char *)&t->status.pr_reg + h->processor->stack_pointer * sizeof(sp), sizeof(sp));
 	return sp;
 }
 
 static void copy_stack(struct kfd_core_host *h, struct host_thread *t)
 {
-	uint64_t begin = page_down(stack_pointer(t));
+	const uint64_t sp = stack_pointer(h, t), begin = page_down(sp);
+	const size_t size = page_up(sp + COREFILE_AGENT_STACK_BYTES) - begin;
 	ssize_t n;
 
-	t->stack = malloc(COREFILE_AGENT_STACK_BYTES);
-	n = t->stack ? memory_read(&h->c->k->t.memory, begin, t->stack, COREFILE_AGENT_STACK_BYTES) : 0;
+	t->stack = malloc(size);
+	n = t->stack ? memory_read(&h->c->k->t.memory, begin, t->stack, size) : 0;
 	t->stack_at = begin;
 	t->stack_size = n > 0 ? page_down((uint64_t)n) : 0;
 }
@@ -123,11 +121,12 @@ static void look(struct kfd_core_host *h, struct host_thread *t)
 	t->ok = get_registers(t->tid, NT_PRSTATUS, &t->status.pr_reg, sizeof(t->status.pr_reg)) ==
 		sizeof(t->status.pr_reg);
 	t->floating_size = get_registers(t->tid, NT_PRFPREG, &t->floating, sizeof(t->floating));
-#ifdef NT_X86_XSTATE
-	t->extended = malloc(XSTATE_MAX);
-	if (t->extended)
-		t->extended_size = get_registers(t->tid, NT_X86_XSTATE, t->extended, XSTATE_MAX);
-#endif
+	for (size_t i = 0; i < h->processor->n_sets; i++) {
+		t->sets[i].bytes = malloc(COREFILE_SET_MAX);
+		if (t->sets[i].bytes)
+			t->sets[i].size = get_registers(t->tid, (int)h->processor->sets[i], t->sets[i].bytes,
+							COREFILE_SET_MAX);
+	}
 	t->status.pr_pid = t->tid;
 	t->status.pr_fpvalid = t->floating_size != 0;
 	if (t->ok)
@@ -476,13 +475,12 @@ static void add_note(struct amdcore *core, const char *name, uint32_t type, cons
 								      .size = (uint32_t)size };
 }
 
-static void add_thread_notes(struct amdcore *core, const struct host_thread *t)
+static void add_thread_notes(struct amdcore *core, const struct corefile_processor *p, const struct host_thread *t)
 {
 	add_note(core, "CORE", NT_PRSTATUS, &t->status, sizeof(t->status));
 	add_note(core, "CORE", NT_PRFPREG, &t->floating, t->floating_size);
-#ifdef NT_X86_XSTATE
-	add_note(core, "LINUX", NT_X86_XSTATE, t->extended, t->extended_size);
-#endif
+	for (size_t i = 0; i < p->n_sets; i++)
+		add_note(core, "LINUX", p->sets[i], t->sets[i].bytes, t->sets[i].size);
 }
 
 /*
@@ -503,10 +501,11 @@ static int add_notes(struct kfd_core_host *h)
 	core->notes = h->notes;
 	core->n_notes = 0;
 	core->unified = true;
+	core->machine = h->processor->elf;
 	for (size_t i = 0; i < h->n_threads; i++) {
 		if (!h->threads[i].ok)
 			continue;
-		add_thread_notes(core, &h->threads[i]);
+		add_thread_notes(core, h->processor, &h->threads[i]);
 		if (has_process)
 			continue;
 		has_process = true;
@@ -541,13 +540,15 @@ static int tell_all_missed(struct kfd_core_host *h, struct kfd_core_threads *ret
 
 int kfd_core_add_host(struct kfd_core *c, uint64_t deadline_ns, struct kfd_core_threads *ret)
 {
-	struct kfd_core_host *h = STACK_POINTER ? calloc(1, sizeof(*h)) : NULL;
+	const struct corefile_processor *processor = corefile_processor_find(elf_own_machine());
+	struct kfd_core_host *h = processor ? calloc(1, sizeof(*h)) : NULL;
 	struct walk w = { .h = h };
 	int r;
 
 	if (!h)
-		return STACK_POINTER ? -ENOMEM : -ENOTSUP;
+		return processor ? -ENOMEM : -ENOTSUP;
 	c->host = h;
+	h->processor = processor;
 	h->c = c;
 	h->deadline_ns = deadline_ns;
 	/*
@@ -583,7 +584,8 @@ uint64_t kfd_core_estimate_host(struct kfd_core *c)
 		return 0;
 	h->c = c;
 	if (make_table(h))
-		size = list_threads(h) * (sizeof(*h->threads) + COREFILE_AGENT_STACK_BYTES + XSTATE_MAX);
+		size = list_threads(h) * (sizeof(*h->threads) + COREFILE_AGENT_STACK_BYTES + page_bytes() +
+					  COREFILE_SET_MAX);
 	read_auxv(h);
 	(void)mappings_read(c->k->t.maps_fd, on_mapping, &w);
 	add_libraries(h);
@@ -596,7 +598,8 @@ void kfd_core_host_free(struct kfd_core_host *h)
 	if (!h)
 		return;
 	for (size_t i = 0; h->threads && i < h->n_threads; i++) {
-		free(h->threads[i].extended);
+		for (size_t k = 0; k < COREFILE_SETS_MAX; k++)
+			free(h->threads[i].sets[k].bytes);
 		free(h->threads[i].stack);
 	}
 	for (size_t i = 0; i < h->n_files; i++)

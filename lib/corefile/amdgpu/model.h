@@ -81,6 +81,7 @@ struct amdcore_note {
 
 struct amdcore {
 	bool unified;
+	uint16_t machine; /**< Of a unified one: EM_... of the process. */
 	uint32_t kfd_major, kfd_minor;
 	struct amdcore_table runtime; /**< One entry. */
 	struct amdcore_table devices, queues;

@@ -7,6 +7,7 @@
 
 #include "base/reader.h"
 #include "corefile/elf_read.h"
+#include "corefile/processor.h"
 
 /* Bytes in front of the tables of the note: versions, sizes and counts. */
 #define STATE_HEAD 40u
@@ -26,7 +27,7 @@ struct load {
 static bool is_ours(const struct elf_view *e)
 {
 	return e->header.e_type == ET_CORE &&
-	       (e->header.e_machine == AMDCORE_MACHINE || e->header.e_machine == EM_X86_64);
+	       (e->header.e_machine == AMDCORE_MACHINE || corefile_processor_find(e->header.e_machine) != NULL);
 }
 
 static void problem(struct load *l, uint64_t at, const char *what)
@@ -237,6 +238,7 @@ static int read_core(const void *data, size_t size, bool needs_state, struct amd
 	if (!is_ours(&e))
 		return refuse(error);
 	c.unified = e.header.e_machine != AMDCORE_MACHINE;
+	c.machine = c.unified ? e.header.e_machine : EM_NONE;
 	r = read_segments(&l);
 	if (r == 0 && !l.has_state && needs_state)
 		r = c.unified ? refuse(error) : bad_state(&l, 0, "the AMDGPU note is missing");

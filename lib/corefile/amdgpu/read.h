@@ -26,7 +26,10 @@ bool amdcore_is(const void *data, size_t size);
  */
 int amdcore_read(const void *data, size_t size, struct amdcore *ret,
 		 struct corefile_problem *error);
-/** The same for the core of any process of x86-64: without the note of a GPU, its tables are empty. */
+/**
+ * The same for the core of any process on a processor that is known (processor.h): without the note of a GPU, its
+ * tables are empty.
+ */
 int amdcore_read_process(const void *data, size_t size, struct amdcore *ret, struct corefile_problem *error);
 
 #endif /* COREFILE_AMDGPU_READ_H */

@@ -126,7 +126,7 @@ static int make_head(struct amdcore_image *image, const struct out *notes)
 		.osabi = c->unified ? ELFOSABI_NONE : AMDCORE_OSABI,
 		.abi_version = c->unified ? 0 : AMDCORE_ABI_VERSION,
 		.type = ET_CORE,
-		.machine = c->unified ? EM_X86_64 : AMDCORE_MACHINE,
+		.machine = c->unified ? c->machine : AMDCORE_MACHINE,
 		.segments_at = sizeof(Elf64_Ehdr),
 		.n_segments = c->n_segments + 1,
 	};

@@ -128,8 +128,8 @@ int native_module_open(struct hoststack_memory *m, struct native_module *module)
 	r = hoststack_read(m, module->base, &eh, sizeof(eh));
 	if (r < 0)
 		return hoststack_is_over(r) ? r : 0;
-	if (memcmp(eh.e_ident, ELFMAG, SELFMAG) || eh.e_ident[EI_CLASS] != ELFCLASS64 || eh.e_machine != EM_X86_64 ||
-	    eh.e_phnum > SEGMENTS_MAX || eh.e_phentsize != sizeof(ph[0]))
+	if (memcmp(eh.e_ident, ELFMAG, SELFMAG) || eh.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    eh.e_machine != module->processor->elf || eh.e_phnum > SEGMENTS_MAX || eh.e_phentsize != sizeof(ph[0]))
 		return 0;
 	r = hoststack_read(m, module->base + eh.e_phoff, ph, eh.e_phnum * sizeof(ph[0]));
 	if (r == 0)
@@ -228,7 +228,7 @@ int native_module_find_rules(struct hoststack_memory *m, const struct native_mod
 	r = read_entry(m, module, function.address - distance, &bytes, function.size, &common);
 	function.bytes = bytes;
 	if (r == 0)
-		r = native_rules_read(&common, &function, pc, ret);
+		r = native_rules_read(module->processor, &common, &function, pc, ret);
 	if (r == 0) {
 		*ret_bytes = bytes;
 		bytes = NULL;

@@ -5,6 +5,7 @@
 /** @file module.h  A program or library that is loaded: where its code is, its unwind table and its build id. */
 
 #include "hoststack/elf.h"
+#include "hoststack/native/processor.h"
 #include "hoststack/native/rules.h"
 #include "hoststack/native/symbols.h"
 
@@ -14,6 +15,7 @@
 struct native_module {
 	uint64_t base;	  /**< Where the file's first byte is mapped. */
 	const char *name; /**< Borrowed. */
+	const struct native_processor *processor; /**< What its code is for. */
 	/* What native_module_open() found. */
 	bool is_open, is_elf;
 	uint64_t bias, begin, end;
@@ -30,7 +32,7 @@ struct native_module {
 
 /**
  * Read the headers, once.
- * @return 0, also if it is no ELF file of x86-64; what hoststack_read() returns if nothing more can be read.
+ * @return 0, also if it is no ELF file of this processor; what hoststack_read() returns if nothing more can be read.
  */
 int native_module_open(struct hoststack_memory *m, struct native_module *module);
 bool native_module_has_code(const struct native_module *module, uint64_t pc);

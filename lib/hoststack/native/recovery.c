@@ -2,13 +2,9 @@
 #include "hoststack/native/recovery.h"
 
 #include <errno.h>
-#include <string.h>
 
 #define SEARCH_BYTES   UINT64_C(65536)
 #define CANDIDATES_MAX 64
-/* Bytes of a call instruction in front of a return address. */
-#define CALL_BYTES     7
-
 enum candidate {
 	CANDIDATE_NONE,
 	CANDIDATE_ANY, /* Something is called. */
@@ -30,30 +26,29 @@ struct search {
 /* What does the code in front of a return address call? */
 static enum candidate judge(struct search *s, uint64_t address, uint64_t function)
 {
+	const struct native_processor *p = s->unwinder->processor;
 	const struct native_module *module = native_unwinder_find(s->unwinder, address - 1);
-	uint8_t b[CALL_BYTES];
-	const uint8_t *end = b + sizeof(b);
+	uint8_t b[NATIVE_CALL_MAX];
+	uint64_t called;
 
-	if (!module || hoststack_read(s->unwinder->stack.memory, address - sizeof(b), b, sizeof(b)) < 0)
+	if (!module || hoststack_read(s->unwinder->stack.memory, address - p->call_size, b, p->call_size) < 0)
 		return CANDIDATE_NONE;
-	if (end[-5] == 0xe8) {
-		int32_t distance;
-
-		memcpy(&distance, end - 4, sizeof(distance));
-		return function && address + (uint64_t)(int64_t)distance == function ? CANDIDATE_STRONG : CANDIDATE_ANY;
+	switch (p->calls(b + p->call_size, address, &called)) {
+	case NATIVE_CALLS_NOTHING:
+		return CANDIDATE_NONE;
+	case NATIVE_CALLS_ADDRESS:
+		return function && called == function ? CANDIDATE_STRONG : CANDIDATE_ANY;
+	default:
+		return CANDIDATE_ANY;
 	}
-	/* ff /2: through a register or memory, without or with a displacement. */
-	for (size_t i = 2; i <= sizeof(b); i++)
-		if ((i <= 3 || i >= 6) && end[-i] == 0xff && (end[1 - (ptrdiff_t)i] >> 3 & 7) == 2)
-			return CANDIDATE_ANY;
-	return CANDIDATE_NONE;
 }
 
-/* List the places that %rbp may point to.  @return 0, or why nothing more can be read. */
+/* List the places that the frame pointer may point to.  @return 0, or why nothing more can be read. */
 static int list(struct search *s)
 {
 	const uint64_t function = s->cut->frames[s->cut->n - 1].function;
-	const uint64_t begin = s->registers->values[NATIVE_RSP] & ~UINT64_C(7);
+	const struct native_processor *p = s->unwinder->processor;
+	const uint64_t begin = s->registers->values[p->stack_pointer] & ~UINT64_C(7);
 
 	for (uint64_t at = begin; at - begin < SEARCH_BYTES && s->n < CANDIDATES_MAX; at += 8) {
 		uint64_t address;
@@ -62,6 +57,7 @@ static int list(struct search *s)
 
 		if (e < 0)
 			return hoststack_is_over(e) ? e : 0;
+		address &= p->address_bits;
 		kind = address < 4096 ? CANDIDATE_NONE : judge(s, address, function);
 		if (kind == CANDIDATE_NONE)
 			continue;
@@ -111,7 +107,7 @@ static int try(struct search *s, enum candidate kind)
 
 		if (s->kinds[i] != kind)
 			continue;
-		native_registers_set(&registers, NATIVE_RBP, s->places[i]);
+		native_registers_set(&registers, s->unwinder->processor->frame_pointer, s->places[i]);
 		s->trial = *s->cut;
 		e = native_walk_on(s->unwinder, &s->trial, &registers);
 		if (e < 0)
@@ -128,7 +124,7 @@ int native_recover(struct native_unwinder *u, struct native_walk *w, const struc
 	bool is_guessed;
 	int e;
 
-	if (w->end != NATIVE_END_REGISTER || w->missing != NATIVE_RBP)
+	if (w->end != NATIVE_END_REGISTER || w->missing != u->processor->frame_pointer)
 		return 0;
 	s = (struct search){ .unwinder = u, .cut = w, .registers = registers };
 	e = list(&s);

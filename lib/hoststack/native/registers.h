@@ -10,7 +10,7 @@
 
 struct native_registers {
 	uint64_t values[NATIVE_REGISTERS];
-	uint32_t known; /**< A bit for each. */
+	uint64_t known; /**< A bit for each. */
 };
 
 static inline bool native_registers_has(const struct native_registers *r, uint64_t number)
@@ -21,7 +21,7 @@ static inline bool native_registers_has(const struct native_registers *r, uint64
 static inline void native_registers_set(struct native_registers *r, unsigned number, uint64_t value)
 {
 	r->values[number] = value;
-	r->known |= UINT32_C(1) << number;
+	r->known |= UINT64_C(1) << number;
 }
 
 #endif /* HOSTSTACK_NATIVE_REGISTERS_H */

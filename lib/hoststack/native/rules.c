@@ -7,8 +7,12 @@
 #include <string.h>
 
 #include "base/reader.h"
+#include "hoststack/native/processor.h"
 
 #define STATES_MAX 8
+/* DWARF for the Arm 64-bit Architecture, 4.2: what is known of the return address's signature changes. */
+#define DW_CFA_AARCH64_negate_ra_state_with_pc 0x2c
+#define DW_CFA_AARCH64_negate_ra_state	       0x2d
 
 /* What the entry of a kind of functions says. */
 struct common {
@@ -22,6 +26,7 @@ struct common {
 
 /* What executes the instructions. */
 struct machine {
+	const struct native_processor *processor;
 	const struct common *common;
 	uint64_t address; /* Where the bytes lie in the process. */
 	uint64_t at, pc;
@@ -98,7 +103,7 @@ static void read_augmentation(struct reader *r, const char *letters, struct comm
 	reader_skip(r, size);
 }
 
-static int read_common(const struct native_entry *e, struct common *ret)
+static int read_common(const struct native_processor *p, const struct native_entry *e, struct common *ret)
 {
 	struct common c = { .encoding = DW_EH_PE_absptr };
 	const char *augmentation;
@@ -123,14 +128,14 @@ static int read_common(const struct native_entry *e, struct common *ret)
 		return -EBADMSG;
 	c.code = r;
 	*ret = c;
-	return reader_is_bad(&r) || return_register != NATIVE_RIP ? -EBADMSG : 0;
+	return reader_is_bad(&r) || return_register != p->return_address ? -EBADMSG : 0;
 }
 
 /* ------------------------------------------------------------------ instructions ------------- */
 
 static void set(struct machine *m, uint64_t number, uint8_t rule, int64_t value)
 {
-	if (number < NATIVE_REGISTERS)
+	if (number < m->processor->n_registers)
 		m->now->registers[number] = (struct native_cell){ .rule = rule, .value = value };
 }
 
@@ -153,7 +158,7 @@ static void set_expression(struct machine *m, struct reader *r, uint8_t rule)
 	const uint64_t number = reader_uleb(r);
 	const struct native_cell c = read_expression(r, rule);
 
-	if (number < NATIVE_REGISTERS)
+	if (number < m->processor->n_registers)
 		m->now->registers[number] = c;
 }
 
@@ -161,7 +166,7 @@ static void restore(struct machine *m, struct reader *r, uint64_t number)
 {
 	if (!m->first)
 		reader_fail(r);
-	else if (number < NATIVE_REGISTERS)
+	else if (number < m->processor->n_registers)
 		m->now->registers[number] = m->first->registers[number];
 }
 
@@ -289,6 +294,12 @@ static void execute_other(struct machine *m, struct reader *r, uint8_t op)
 	case DW_CFA_GNU_args_size:
 		reader_uleb(r);
 		break;
+	case DW_CFA_AARCH64_negate_ra_state_with_pc:
+	case DW_CFA_AARCH64_negate_ra_state:
+		/* A signature is removed from whatever may have one. */
+		if (!m->processor->signs_addresses)
+			reader_fail(r);
+		break;
 	default:
 		reader_fail(r);
 	}
@@ -314,15 +325,15 @@ static int execute(struct machine *m, struct reader *r)
 	return reader_is_bad(r) ? -EBADMSG : 0;
 }
 
-int native_rules_read(const struct native_entry *common, const struct native_entry *function, uint64_t pc,
-		      struct native_rules *ret)
+int native_rules_read(const struct native_processor *processor, const struct native_entry *common,
+		      const struct native_entry *function, uint64_t pc, struct native_rules *ret)
 {
 	struct native_rules first = { 0 }, now;
-	struct machine m = { .now = &first, .pc = pc };
+	struct machine m = { .processor = processor, .now = &first, .pc = pc };
 	struct common c;
 	struct reader r;
 	uint64_t size;
-	int e = read_common(common, &c);
+	int e = read_common(processor, common, &c);
 
 	if (e < 0)
 		return e;

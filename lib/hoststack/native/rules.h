@@ -2,19 +2,16 @@
 #ifndef HOSTSTACK_NATIVE_RULES_H
 #define HOSTSTACK_NATIVE_RULES_H
 
-/** @file rules.h  How the caller's registers are found at one instruction: an entry of .eh_frame, for x86-64. */
+/** @file rules.h  How the caller's registers are found at one instruction: an entry of .eh_frame. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/** Registers by their numbers in DWARF (psABI of x86-64, 3.6.2); the last is the return address. */
-#define NATIVE_REGISTERS 17
-#define NATIVE_RBX	 3
-#define NATIVE_RBP	 6
-#define NATIVE_RSP	 7
-#define NATIVE_R12	 12
-#define NATIVE_RIP	 16
+/** Most registers of a processor, by their numbers in DWARF. */
+#define NATIVE_REGISTERS 33
+
+struct native_processor;
 
 enum native_rule {
 	NATIVE_UNSAID,
@@ -55,9 +52,9 @@ struct native_entry {
  * Read the rules at an instruction.
  * @param common  The entry that @p function names (CIE).
  * @return 0; -ENOENT (the entry is not of that instruction); -EBADMSG (it makes no sense, or is of a kind that no
- *         compiler writes for x86-64).
+ *         compiler writes for this processor).
  */
-int native_rules_read(const struct native_entry *common, const struct native_entry *function, uint64_t pc,
-		      struct native_rules *ret);
+int native_rules_read(const struct native_processor *processor, const struct native_entry *common,
+		      const struct native_entry *function, uint64_t pc, struct native_rules *ret);
 
 #endif /* HOSTSTACK_NATIVE_RULES_H */

@@ -42,8 +42,8 @@ struct native_module *native_unwinder_find(struct native_unwinder *u, uint64_t p
 	return NULL;
 }
 
-static int find_rules(struct native_unwinder *u, const struct native_module *module, uint64_t pc,
-		      const struct native_rules **ret)
+int native_unwinder_rules(struct native_unwinder *u, const struct native_module *module, uint64_t pc,
+			  const struct native_rules **ret)
 {
 	struct native_row *row;
 
@@ -93,12 +93,6 @@ static int find_cfa(struct native_unwinder *u, const struct native_rules *rules,
 	return 0;
 }
 
-/* Does a function that does not speak of this register leave it to its caller as it was? */
-static bool is_kept(unsigned number)
-{
-	return number == NATIVE_RBX || number == NATIVE_RBP || (number >= NATIVE_R12 && number < NATIVE_RIP);
-}
-
 /* One register of the caller.  @return 0, -ENODATA (it is not known), what native_expression() returns. */
 static int find_register(struct native_unwinder *u, const struct native_cell *cell, unsigned number, uint64_t cfa,
 			 const struct native_registers *r, uint64_t *ret)
@@ -121,11 +115,11 @@ static int find_register(struct native_unwinder *u, const struct native_cell *ce
 	case NATIVE_UNDEFINED:
 		return -ENODATA;
 	case NATIVE_UNSAID:
-		if (number == NATIVE_RSP) {
+		if (number == u->processor->stack_pointer) {
 			*ret = cfa;
 			return 0;
 		}
-		if (!is_kept(number))
+		if (!(u->processor->kept >> number & 1))
 			return -ENODATA;
 		break;
 	default:
@@ -139,6 +133,33 @@ static int find_register(struct native_unwinder *u, const struct native_cell *ce
 	return 0;
 }
 
+/* Is the return address still in a register, so that the function need not have anything on the stack? */
+static bool returns_by_register(const struct native_unwinder *u, const struct native_rules *rules)
+{
+	const uint8_t rule = rules->registers[u->processor->return_address].rule;
+
+	return u->processor->return_address != u->processor->instruction &&
+	       (rule == NATIVE_UNSAID || rule == NATIVE_SAME || rule == NATIVE_IN_REGISTER);
+}
+
+/* What is the caller's next instruction?  Its own return address is no longer in a register: it has called. */
+static int go_to_caller(const struct native_unwinder *u, const struct native_rules *rules, struct native_walk *w,
+			struct native_registers *caller)
+{
+	const struct native_processor *p = u->processor;
+
+	if (!native_registers_has(caller, p->return_address) && returns_by_register(u, rules)) {
+		w->missing = p->return_address;
+		return -ENODATA;
+	}
+	if (!native_registers_has(caller, p->return_address) || !native_registers_has(caller, p->stack_pointer))
+		return -EBADMSG;
+	const uint64_t address = caller->values[p->return_address] & p->address_bits;
+	caller->known &= ~(UINT64_C(1) << p->return_address);
+	native_registers_set(caller, p->instruction, address);
+	return address != 0;
+}
+
 /*
  * The registers of the caller.
  * @return 1: there are some; 0: this is the outermost frame; -errno.
@@ -146,37 +167,45 @@ static int find_register(struct native_unwinder *u, const struct native_cell *ce
 static int step(struct native_unwinder *u, const struct native_rules *rules, struct native_walk *w,
 		struct native_registers *registers)
 {
+	const struct native_processor *p = u->processor;
 	struct native_registers caller = { .known = 0 };
 	uint64_t cfa, value;
-	int e;
+	int e = -ENOENT;
 
-	if (rules->registers[NATIVE_RIP].rule == NATIVE_UNDEFINED)
+	if (rules->registers[p->return_address].rule == NATIVE_UNDEFINED)
 		return 0;
+	if (rules->is_signal && p->interrupted)
+		e = p->interrupted(&u->stack, registers, &caller);
+	if (e != -ENOENT) {
+		*registers = e < 0 ? *registers : caller;
+		return e < 0 ? e : 1;
+	}
 	e = find_cfa(u, rules, registers, w, &cfa);
 	if (e < 0)
 		return e;
 	/* A stack grows downwards; only a signal may have been taken on another one. */
-	if (!rules->is_signal && cfa <= registers->values[NATIVE_RSP])
+	value = registers->values[p->stack_pointer];
+	if (!rules->is_signal && (cfa < value || (cfa == value && !returns_by_register(u, rules))))
 		return -EBADMSG;
-	for (unsigned i = 0; i < NATIVE_REGISTERS; i++) {
+	for (unsigned i = 0; i < p->n_registers; i++) {
 		e = find_register(u, &rules->registers[i], i, cfa, registers, &value);
 		if (e == 0)
 			native_registers_set(&caller, i, value);
 		else if (hoststack_is_over(e))
 			return e;
 	}
-	if (!native_registers_has(&caller, NATIVE_RIP) || !native_registers_has(&caller, NATIVE_RSP))
-		return -EBADMSG;
-	*registers = caller;
-	return caller.values[NATIVE_RIP] != 0;
+	e = go_to_caller(u, rules, w, &caller);
+	if (e >= 0)
+		*registers = caller;
+	return e;
 }
 
 /* ------------------------------------------------------------------ walk --------------------- */
 
-void native_walk_begin(struct native_walk *w, const struct native_registers *registers)
+void native_walk_begin(struct native_walk *w, uint64_t pc)
 {
 	w->n = 1;
-	w->frames[0] = (struct native_frame){ .pc = registers->values[NATIVE_RIP], .is_exact = true };
+	w->frames[0] = (struct native_frame){ .pc = pc, .is_exact = true };
 	w->end = NATIVE_END_DEPTH;
 }
 
@@ -191,7 +220,7 @@ static int walk_one(struct native_unwinder *u, struct native_walk *w, struct nat
 
 	f->module = native_unwinder_find(u, pc);
 	w->end = NATIVE_END_TABLE;
-	e = find_rules(u, f->module, pc, &rules);
+	e = native_unwinder_rules(u, f->module, pc, &rules);
 	if (e < 0)
 		return hoststack_is_over(e) ? e : 0;
 	f->function = rules->begin;
@@ -204,8 +233,8 @@ static int walk_one(struct native_unwinder *u, struct native_walk *w, struct nat
 		w->end = NATIVE_END_DEPTH;
 		return 0;
 	}
-	w->frames[w->n++] = (struct native_frame){ .pc = registers->values[NATIVE_RIP], .is_exact = is_signal,
-						   .is_guessed = f->is_guessed };
+	w->frames[w->n++] = (struct native_frame){ .pc = registers->values[u->processor->instruction],
+						   .is_exact = is_signal, .is_guessed = f->is_guessed };
 	return 1;
 }
 

@@ -8,7 +8,9 @@
  *
  * The kernel tells two registers of a thread that waits: the stack pointer and the instruction.  Where tables need no
  * other, or one that an inner frame has saved, each frame is certain as long as the thread has not run meanwhile.
- * Code with frame pointers needs %rbp, which is then searched for in the stack (recovery.h).
+ * Code with frame pointers needs that register (%rbp, x29), which is then searched for in the stack (recovery.h).  On
+ * aarch64 a function that calls no other keeps its return address in a register, x30, and its caller is searched for
+ * (leaf.h).
  */
 
 #include "hoststack/native/module.h"
@@ -21,7 +23,7 @@
 enum native_end {
 	NATIVE_END_OUTERMOST, /**< The tables say that nobody has called the last frame. */
 	NATIVE_END_REGISTER,  /**< The next one needs a register that is not known. */
-	NATIVE_END_AMBIGUOUS, /**< %rbp was found in several ways that do not agree from there on. */
+	NATIVE_END_AMBIGUOUS, /**< It was found in several ways that do not agree from there on. */
 	NATIVE_END_TABLE,     /**< The code has no unwind table, or one that makes no sense. */
 	NATIVE_END_MEMORY,    /**< The stack could not be read, or makes no sense. */
 	NATIVE_END_DEPTH,     /**< There are more than NATIVE_DEPTH_MAX. */
@@ -47,23 +49,24 @@ struct native_row;
 
 /** What unwinds the threads of a process; zero what is not named below. */
 struct native_unwinder {
+	const struct native_processor *processor; /**< What the process runs on. */
 	struct native_module *modules; /**< By base; borrowed. */
 	size_t n_modules;
 	struct native_stack_copy stack; /**< Its memory is that of the process. */
 	struct native_row *rows; /* Rules that were found: all threads run the same code. */
 };
 
-/**
- * Begin a thread's walk with its innermost frame.
- * @param registers  Of that frame; stays so.
- */
-void native_walk_begin(struct native_walk *w, const struct native_registers *registers);
+/** Begin a thread's walk with its innermost frame.  @param pc  Its next instruction. */
+void native_walk_begin(struct native_walk *w, uint64_t pc);
 /**
  * Walk on from the last frame to the outermost.
  * @param registers  Of the last frame; those of the frame at which it ends afterwards.
  * @return 0, also if it had to end early; -ENOMEM; what hoststack_read() returns if nothing more can be read.
  */
 int native_walk_on(struct native_unwinder *u, struct native_walk *w, struct native_registers *registers);
+/** The rules at an instruction of a module.  @return what native_module_find_rules() does. */
+int native_unwinder_rules(struct native_unwinder *u, const struct native_module *module, uint64_t pc,
+			  const struct native_rules **ret);
 /** The module that has this code.  @return NULL: none, or it cannot be read. */
 struct native_module *native_unwinder_find(struct native_unwinder *u, uint64_t pc);
 void native_unwinder_deinit(struct native_unwinder *u);

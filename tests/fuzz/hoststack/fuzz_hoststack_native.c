@@ -5,6 +5,7 @@
 
 #include "fuzzlib.h"
 #include "hoststack/native/expression.h"
+#include "hoststack/native/leaf.h"
 #include "hoststack/native/recovery.h"
 
 #define BASE UINT64_C(0x10000)
@@ -30,19 +31,19 @@ static int read_image(void *ctx, const struct hoststack_piece *pieces, size_t n)
 	return 0;
 }
 
-static void walk(struct hoststack_memory *m, uint64_t pc, uint64_t sp)
+static void walk(const struct native_processor *p, struct hoststack_memory *m, uint64_t pc, uint64_t sp)
 {
-	struct native_module module = { .base = BASE, .name = "file" };
-	struct native_unwinder u = { .modules = &module, .n_modules = 1, .stack = { .memory = m } };
+	struct native_module module = { .base = BASE, .processor = p, .name = "file" };
+	struct native_unwinder u = { .processor = p, .modules = &module, .n_modules = 1, .stack = { .memory = m } };
 	struct native_registers registers = { .known = 0 };
 	struct native_walk w;
 	uint64_t begin;
 
-	native_registers_set(&registers, NATIVE_RSP, sp);
-	native_registers_set(&registers, NATIVE_RIP, pc);
+	native_registers_set(&registers, p->stack_pointer, sp);
+	native_registers_set(&registers, p->instruction, pc);
 	native_stack_copy_begin(&u.stack, sp);
-	native_walk_begin(&w, &registers);
-	if (native_walk_on(&u, &w, &registers) == 0)
+	native_walk_begin(&w, pc);
+	if (native_walk_on(&u, &w, &registers) == 0 && native_leaf_recover(&u, &w, &registers) == 0)
 		native_recover(&u, &w, &registers);
 	for (size_t i = 0; module.has_symbols && i < w.n; i++)
 		native_symbols_name(&module.symbols, m, &module.elf, w.frames[i].pc, w.frames[i].function, &begin);
@@ -62,7 +63,8 @@ static void read_pieces(struct hoststack_memory *m, const uint8_t *data, size_t 
 	unsigned missing;
 	uint64_t value;
 
-	native_rules_read(&common, &function, BASE, &rules);
+	native_rules_read(&native_x86_64, &common, &function, BASE, &rules);
+	native_rules_read(&native_aarch64, &common, &function, BASE, &rules);
 	native_expression(data, size, &registers, &stack, &registers.values[0], &value, &missing);
 	native_build_id(data, size, build_id);
 	native_stack_copy_free(&stack);
@@ -79,6 +81,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size >= sizeof(registers))
 		memcpy(registers, data + size - sizeof(registers), sizeof(registers));
 	m.bytes_left = 1 << 20;
-	walk(&m, BASE + (registers[0] & 0xffff), BASE + (registers[1] & 0xffff));
+	walk(&native_x86_64, &m, BASE + (registers[0] & 0xffff), BASE + (registers[1] & 0xffff));
+	m.bytes_left = 1 << 20;
+	walk(&native_aarch64, &m, BASE + (registers[0] & 0xffff), BASE + (registers[1] & 0xffff));
 	return 0;
 }

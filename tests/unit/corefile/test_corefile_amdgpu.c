@@ -62,6 +62,8 @@ static void populate(struct population *p)
 				    .kfd_minor = (uint32_t)(test_random() % 30),
 				    .notes = p->notes,
 				    .segments = p->segments };
+	if (p->core.unified)
+		p->core.machine = test_random() % 2 ? EM_X86_64 : EM_AARCH64;
 	fill_table(&p->core.runtime, p->runtime, 1, AMDCORE_RUNTIME_SIZE);
 	fill_table(&p->core.devices, p->devices, (uint32_t)(test_random() % 9), AMDCORE_DEVICE_SIZE);
 	fill_table(&p->core.queues, p->queues, (uint32_t)(test_random() % 9), AMDCORE_QUEUE_SIZE);
@@ -119,6 +121,7 @@ static void compare(const struct amdcore *got, const struct amdcore *want)
 {
 	TEST_EQ(got->problems.total, 0);
 	TEST_EQ(got->unified, want->unified);
+	TEST_EQ(got->machine, want->machine);
 	TEST_EQ(got->kfd_major, want->kfd_major);
 	TEST_EQ(got->kfd_minor, want->kfd_minor);
 	compare_table(&got->runtime, &want->runtime);

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "hoststack/native/expression.h"
 #include "hoststack/native/recovery.h"
+#include "hoststack/native/x86_64.h"
 #include "testlib.h"
 
 #define HOLDS(condition) TEST_EQ(!!(condition), 1)
@@ -22,7 +23,7 @@ static int rules_at(const uint8_t *bytes, size_t size, uint64_t pc, struct nativ
 {
 	const struct native_entry function = { bytes, size, 0x2000 };
 
-	return native_rules_read(&common, &function, pc, ret);
+	return native_rules_read(&native_x86_64, &common, &function, pc, ret);
 }
 
 static void rules_change_with_the_instruction(void)
@@ -63,7 +64,7 @@ static void rules_that_make_no_sense(void)
 		HOLDS(rules_at(restores, size, 0x2100, &r) == -EBADMSG);
 	for (size_t size = 0; size < sizeof(common_bytes); size++) {
 		const struct native_entry cut = { common_bytes, size, 0x1000 }, function = { restores, 13, 0x2000 };
-		int e = native_rules_read(&cut, &function, 0x2100, &r);
+		int e = native_rules_read(&native_x86_64, &cut, &function, 0x2100, &r);
 
 		/* Without its last instruction it still is one. */
 		HOLDS(e == -EBADMSG || size == 16);
@@ -182,10 +183,11 @@ static struct program *make_program(void)
 	put_function(p, 1, 0x200, outermost, sizeof(outermost));
 	put_function(p, 2, 0x300, outermost, sizeof(outermost));
 	p->memory = (struct hoststack_memory){ .read = read_program, .ctx = p, .bytes_left = 1 << 20 };
-	p->module = (struct native_module){ .base = BASE, .is_open = true, .is_elf = true, .begin = BASE, .end = STACK,
+	p->module = (struct native_module){ .base = BASE, .processor = &native_x86_64, .is_open = true,
+					    .is_elf = true, .begin = BASE, .end = STACK,
 					    .code = { { BASE + 0x100, BASE + 0x400 } }, .n_code = 1,
 					    .table = BASE + 0x800, .n_entries = 3 };
-	p->unwinder = (struct native_unwinder){ .modules = &p->module, .n_modules = 1,
+	p->unwinder = (struct native_unwinder){ .processor = &native_x86_64, .modules = &p->module, .n_modules = 1,
 						.stack = { .memory = &p->memory } };
 	return p;
 }
@@ -210,7 +212,7 @@ static void search(struct program *p)
 	native_registers_set(&registers, NATIVE_RSP, STACK);
 	native_registers_set(&registers, NATIVE_RIP, BASE + 0x120);
 	native_stack_copy_begin(&p->unwinder.stack, STACK);
-	native_walk_begin(&p->walk, &registers);
+	native_walk_begin(&p->walk, BASE + 0x120);
 	TEST_EQ(native_walk_on(&p->unwinder, &p->walk, &registers), 0);
 	HOLDS(p->walk.n == 1 && p->walk.end == NATIVE_END_REGISTER && p->walk.missing == NATIVE_RBP);
 	TEST_EQ(native_recover(&p->unwinder, &p->walk, &registers), 0);

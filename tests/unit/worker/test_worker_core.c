@@ -610,6 +610,7 @@ static void host_half_of_a_unified_core(void)
 	make_amd(&m);
 	free(m.file);
 	m.core.unified = true;
+	m.core.machine = EM_X86_64;
 	m.core.notes = notes;
 	m.core.n_notes = TEST_COUNT(notes);
 	TEST_EQ_FATAL(amdcore_image_create(&m.core, &image), 0);
