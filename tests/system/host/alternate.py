@@ -1,20 +1,28 @@
 # SPDX-License-Identifier: MIT
-"""A program that runs without pause, now one chain of calls, now another: a_* and b_* are never in one stack."""
+"""A program that runs without pause, now one chain of calls, now another: a_* and b_* are never in one stack.
+usage: alternate.py [SEED]      SEED: how deep calls and generators are nested, and in which order"""
 import os
+import random
+import sys
+
+RANDOM = random.Random(int(sys.argv[1])) if len(sys.argv) > 1 else None
+CALLS = RANDOM.randrange(1, 25) if RANDOM else 6
+GENERATORS = RANDOM.randrange(8) if RANDOM else 4
+LEAVES = RANDOM.randrange(8) if RANDOM else 3
 
 
 def a_generator(n):
     if n:
         yield from a_generator(n - 1)
     else:
-        yield a_leaf(3)
+        yield a_leaf(LEAVES)
 
 
 def b_generator(n):
     if n:
         yield from b_generator(n - 1)
     else:
-        yield b_leaf(3)
+        yield b_leaf(LEAVES)
 
 
 def a_leaf(n):
@@ -29,7 +37,7 @@ def a_calls(n):
     if n:
         a_calls(n - 1)
     else:
-        for _ in a_generator(4):
+        for _ in a_generator(GENERATORS):
             pass
 
 
@@ -37,11 +45,22 @@ def b_calls(n):
     if n:
         b_calls(n - 1)
     else:
-        for _ in b_generator(4):
+        for _ in b_generator(GENERATORS):
             pass
 
 
+def a_sorts(n):
+    sorted([1, 2], key=lambda _: a_calls(n))
+
+
+def b_sorts(n):
+    sorted([2, 1], key=lambda _: b_calls(n))
+
+
+ORDER = [a_calls, b_calls]
+if RANDOM:
+    ORDER = [RANDOM.choice([a_calls, b_calls, a_sorts, b_sorts]) for _ in range(20)]
 print(os.getpid(), flush=True)
 while True:
-    a_calls(6)
-    b_calls(6)
+    for calls in ORDER:
+        calls(CALLS)

@@ -16,65 +16,10 @@ if __name__ == "__main__":
 
 import pytest
 
-from harness import BIN, Scene, need_root, wait_until
+from harness import BIN, Scene, need_root
+from nativestacks import addresses, read, start, told_by_gdb
 
 TESTS = BIN.parent / "tests"
-GDB = """
-import gdb
-gdb.execute("set backtrace past-main on")
-gdb.execute("set backtrace past-entry on")
-for thread in gdb.selected_inferior().threads():
-    thread.switch()
-    frame = gdb.newest_frame()
-    pcs = []
-    while frame:
-        if frame.type() in (gdb.NORMAL_FRAME, gdb.SIGTRAMP_FRAME):
-            pcs.append(frame.pc())
-        frame = frame.older()
-    print("thread", thread.ptid[1], *(hex(pc) for pc in pcs))
-"""
-
-
-def start(s, argv, **options):
-    process = s.start("waits", argv, **options)
-    process.wait_line()
-    return process
-
-
-def rests(doc):
-    """All threads wait, and each is told."""
-    return doc if not any(g["native_end"] in ("running", "unproven") for g in doc["groups"]) else None
-
-
-def read(s, pid):
-    return wait_until(lambda: rests(s.rpc.call("host.stacks", pid=pid)), "all threads wait")
-
-
-def bases(pid):
-    """Where the files of a process begin."""
-    found = {}
-    for line in pathlib.Path(f"/proc/{pid}/maps").read_text().split("\n"):
-        m = re.match(r"([0-9a-f]+)-\S+ \S+ 00000000 \S+ \S+\s+(/.*|\[vdso\])", line)
-        if m:
-            found.setdefault(m[2], int(m[1], 16))
-    return found
-
-
-def addresses(doc, pid):
-    """{thread: its frames' addresses in the process}; the test's programs and libraries begin at their address 0."""
-    base = bases(pid)
-    return {tid: [int(f["address"], 16) + base.get(f.get("module"), 0) for f in g["native_frames"]]
-            for g in doc["groups"] for tid in g["tids"]}
-
-
-def told_by_gdb(s, pid):
-    if not shutil.which("gdb"):
-        raise SkipTest("no gdb here")
-    script = s.directory / "frames.py"
-    script.write_text(GDB)
-    told = subprocess.run(["gdb", "-nx", "-batch", "-p", str(pid), "-x", script], capture_output=True, text=True, check=True)
-    frames = [line.split()[1:] for line in told.stdout.split("\n") if line.startswith("thread ")]
-    return {int(tid): [int(pc, 16) for pc in pcs] for tid, *pcs in frames}
 
 
 def functions(group):

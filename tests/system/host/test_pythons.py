@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from unittest import SkipTest
 
 if __name__ == "__main__":
@@ -19,10 +18,11 @@ import pytest
 
 from harness import ROOT, Scene, wait_until
 from peers import fetch, linker
+from pystacks import PLACE, compare_at_rest, compare_running, read_at_rest
 
 MANY = ROOT / "tests/system/host/many.py"
 TASKS = ROOT / "tests/system/host/tasks.py"
-PLACE = re.compile(r'  File "(.*)", line (\d+),? in (.*)')
+VERSIONS = ["3.13", "3.14", "3.15"]
 
 
 def interpreter(version):
@@ -31,26 +31,6 @@ def interpreter(version):
         raise SkipTest("the interpreters are fetched for x86-64 only")
     tree = fetch(f"python{version}")
     return [*linker(tree), tree / f"usr/bin/python{version}"], {"PYTHONHOME": str(tree / "usr")}
-
-
-def told_by_program(process):
-    """The stacks as faulthandler has them, innermost first, sorted."""
-    os.kill(process.pid, signal.SIGUSR1)
-    wait_until(lambda: process.err().count("Current thread"), "faulthandler answers")
-    time.sleep(0.3)
-    stacks = []
-    for line in process.err().split("\n"):
-        if re.match(r"(Current t|T)hread 0x", line):
-            stacks.append([])
-        place = PLACE.match(line)
-        if place:
-            stacks[-1].append((place[3].encode().decode("unicode_escape"), place[1], int(place[2])))
-    return sorted(stacks)
-
-
-def told_by_agent(doc):
-    return sorted([(f["function"].split(".")[-1], f["file"], f["line"]) for f in g["frames"]]
-                  for g in doc["groups"] if g["frames"] for _ in range(g["threads"]))
 
 
 def told_by_profiler(text):
@@ -65,27 +45,18 @@ def told_by_profiler(text):
     return stacks
 
 
-def read(s, pid):
-    def still():
-        doc = s.rpc.call("host.stacks", pid=pid)
-        return doc if all(g.get("proof") == "not_scheduled" for g in doc["groups"]) else None
-    return wait_until(still, "all threads stand still")
-
-
-@pytest.mark.parametrize("version", ["3.13", "3.14", "3.15"])
+@pytest.mark.parametrize("version", VERSIONS)
 def test_frames_are_those_that_the_program_tells(version):
     argv, env = interpreter(version)
     with Scene(app=None) as s:
-        for seed in range(3):
-            process = s.start("python", [*argv, MANY, str(seed)], env=env)
-            process.wait_line()
-            doc = read(s, process.pid)
-            assert doc["threads"] == 25 and doc["stopped_us"] == 0, doc
-            assert doc["python"][0]["version"].startswith(version + "."), doc["python"]
-            assert not any("python" in m or m.startswith("frames") for m in doc["missing"]), doc["missing"]
-            assert any("mäßig" in f["function"] for g in doc["groups"] for f in g["frames"])
-            assert told_by_agent(doc) == told_by_program(process)
-            process.stop(signal.SIGKILL)
+        compare_at_rest(s, argv, env, version)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_two_call_chains_are_never_mixed_unsaid(version):
+    argv, env = interpreter(version)
+    with Scene(app=None) as s:
+        compare_running(s, argv, env, version)
 
 
 def test_frames_are_those_that_cpythons_profiler_tells():
@@ -94,7 +65,7 @@ def test_frames_are_those_that_cpythons_profiler_tells():
     with Scene(app=None) as s:
         process = s.start("python", [*argv, MANY, "5"], env=env)
         process.wait_line()
-        doc = read(s, process.pid)
+        doc = read_at_rest(s, process.pid)
         run = subprocess.run([*argv, "-m", "profiling.sampling", "dump", "-a", str(process.pid)], env={**os.environ, **env},
                              capture_output=True, text=True, timeout=60)
         if run.returncode or "File" not in run.stdout:
@@ -130,7 +101,7 @@ def test_tasks_of_asyncio_are_those_that_the_program_tells(version):
     with Scene(app=None) as s:
         process = s.start("python", [*argv, TASKS], env=env)
         process.wait_line()
-        doc = read(s, process.pid)
+        doc = read_at_rest(s, process.pid)
         assert doc["python"][0]["asyncio"] == "read" and all(g["consistent"] for g in doc["tasks"]), doc
         assert not any("task" in m for m in doc["missing"]), doc["missing"]
         told = tasks_of_program(process)
@@ -159,7 +130,7 @@ def test_threads_do_not_wait_for_thousands_of_tasks():
     with Scene(app=None) as s:
         process = s.start("python", [*argv, "-c", code], env=env)
         process.wait_line()
-        doc = read(s, process.pid)
+        doc = read_at_rest(s, process.pid)
         thread, = doc["groups"]
         assert thread["native_end"] == "outermost" and thread["native_frames"] and thread["frames"], thread
         told = sum(g["tasks"] for g in doc["tasks"])

@@ -5,8 +5,6 @@ program plants hangs or fools the reader."""
 import glob
 import os
 import pathlib
-import re
-import signal
 import sys
 import time
 from unittest import SkipTest
@@ -17,6 +15,7 @@ if __name__ == "__main__":
 import pytest
 
 from harness import BIN, Scene, as_user, need_root, wait_until
+from pystacks import compare_at_rest, compare_running, start
 
 HERE = pathlib.Path(__file__).parent
 FORGED = BIN.parent / "tests" / "forged"
@@ -33,33 +32,6 @@ def interpreter(minor):
     raise SkipTest(f"no Python 3.{minor} here")
 
 
-def start(s, argv):
-    """Start a program that prints a line when it is ready."""
-    process = s.start("python", argv)
-    process.wait_line()
-    return process
-
-
-def told_by_program(process):
-    """{how often: a stack as faulthandler has it}, innermost first; the sorted list of all of them."""
-    os.kill(process.pid, signal.SIGUSR1)
-    wait_until(lambda: process.err().count("Current thread"), "faulthandler answers")
-    time.sleep(0.3)
-    stacks = []
-    for line in process.err().split("\n"):
-        if re.match(r"(Current t|T)hread 0x", line):
-            stacks.append([])
-        place = re.match(r'  File "(.*)", line (\d+) in (.*)', line)
-        if place:
-            stacks[-1].append((place[3].encode().decode("unicode_escape"), place[1], int(place[2])))
-    return sorted(stacks)
-
-
-def told_by_agent(doc):
-    return sorted([(f["function"].split(".")[-1], f["file"], f["line"]) for f in g["frames"]]
-                  for g in doc["groups"] if g["frames"] for _ in range(g["threads"]))
-
-
 def switches(pid):
     """How often each thread has been on a processor."""
     return {tid: pathlib.Path(f"/proc/{pid}/task/{tid}/schedstat").read_text().split()[2]
@@ -70,19 +42,7 @@ def switches(pid):
 def test_frames_are_those_that_the_program_tells(minor):
     python = interpreter(minor)
     with Scene(app=None) as s:
-        for seed in range(3):
-            process = start(s, [python, HERE / "many.py", str(seed)])
-            doc = wait_until(lambda: whole(s.rpc.call("host.stacks", pid=process.pid)), "all threads stand still")
-            assert doc["threads"] == 25 and doc["missing"] == [] and doc["stopped_us"] == 0
-            assert doc["python"][0]["version"].startswith(f"3.{minor}") and doc["python"][0]["interpreters"] == 1
-            assert all(g["proof"] == "not_scheduled" for g in doc["groups"]), doc["groups"]
-            assert any("mäßig" in f["function"] for g in doc["groups"] for f in g["frames"])
-            assert told_by_agent(doc) == told_by_program(process)
-            process.stop(signal.SIGKILL)
-
-
-def whole(doc):
-    return doc if doc["complete"] and all(g["proof"] == "not_scheduled" for g in doc["groups"]) else None
+        compare_at_rest(s, [python], None, f"3.{minor}")
 
 
 def test_no_thread_notices():
@@ -98,23 +58,9 @@ def test_no_thread_notices():
 
 @pytest.mark.parametrize("minor", MINORS)
 def test_two_call_chains_are_never_mixed_unsaid(minor):
-    """A thread that runs without pause: what is told as consistent is of two moments in less than one of a hundred cases."""
     python = interpreter(minor)
-    told = mixed = 0
     with Scene(app=None) as s:
-        process = start(s, [python, HERE / "alternate.py"])
-        for _ in range(150):
-            doc = s.rpc.call("host.stacks", pid=process.pid)
-            for g in doc["groups"]:
-                chains = {f["function"].split(".")[-1][:2] for f in g["frames"]} & {"a_", "b_"}
-                if g["consistent"]:
-                    told += 1
-                    mixed += len(chains) > 1
-                    assert len(chains) < 2 or g["proof"] != "not_scheduled", g
-                else:
-                    assert not doc["complete"] and "different moments" in doc["missing"][0], doc
-        print(f"  3.{minor}: {told} of 150 consistent, {mixed} of these mixed")
-        assert mixed <= told // 100
+        compare_running(s, [python], None, f"3.{minor}")
 
 
 def test_thread_of_two_interpreters():
