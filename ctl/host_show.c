@@ -147,6 +147,9 @@ static size_t list_lines(struct ctl *c, const struct rpc_thread_group *g, struct
 		for (uint32_t k = 0; f->has_python_frames && k < f->python_frames && at < g->n_frames; k++)
 			lines[n++] = (struct line){ .python = &g->frames[at++] };
 	}
+	/* Those of calls that are not among the native frames. */
+	while (lines && at < g->n_frames)
+		lines[n++] = (struct line){ .python = &g->frames[at++] };
 	return n;
 }
 

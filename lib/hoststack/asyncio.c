@@ -152,10 +152,14 @@ static int read_set(struct hoststack_reader *r, uint64_t set, struct hoststack_t
 	if (e == 0 && mask >= SET_MAX)
 		return -EBADMSG;
 	/* An entry is a key and its hash; that of one that was removed is -1 (Objects/setobject.c). */
-	for (uint64_t i = 0; e == 0 && i <= mask && t->n_waiters < HOSTSTACK_WAITERS_MAX; i++) {
+	for (uint64_t i = 0; e == 0 && i <= mask && !t->has_more_waiters; i++) {
 		e = hoststack_read(r->memory, table + 16 * i, entry, sizeof(entry));
-		if (e == 0 && entry[0] && entry[1] != UINT64_MAX)
+		if (e < 0 || !entry[0] || entry[1] == UINT64_MAX)
+			continue;
+		if (t->n_waiters < HOSTSTACK_WAITERS_MAX)
 			t->waiters[t->n_waiters++] = entry[0];
+		else
+			t->has_more_waiters = true;
 	}
 	return e;
 }

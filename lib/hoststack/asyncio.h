@@ -12,10 +12,10 @@
 
 #include "hoststack/stack.h"
 
-/** Tasks of one thread that are read, and coroutines of one task. */
+/** Tasks of one thread that are read; coroutines of one task, and tasks that await it. */
 #define HOSTSTACK_TASKS_MAX   4096
 #define HOSTSTACK_AWAITS_MAX  64
-#define HOSTSTACK_WAITERS_MAX 8
+#define HOSTSTACK_WAITERS_MAX 16
 
 /** Offsets that the table tells. */
 struct hoststack_asyncio {
@@ -40,6 +40,7 @@ struct hoststack_task {
 	size_t n;
 	uint64_t waiters[HOSTSTACK_WAITERS_MAX]; /**< Addresses of tasks that await it. */
 	size_t n_waiters;
+	bool has_more_waiters; /**< Than these. */
 	bool is_running; /**< Its thread runs it now. */
 	bool is_cut;	 /**< Of its coroutines some make no sense, or there are more. */
 };

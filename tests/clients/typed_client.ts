@@ -6,7 +6,7 @@ import { once } from "node:events";
 import net from "node:net";
 import {
 	AgentError, Client, ClientError, Connection, ConnectionLostError, ErrorCode, ErrorName, GpuException, Methods,
-	Notifications, PROTOCOL_VERSION, TimeoutError, UnreachableError,
+	Notifications, PROTOCOL_VERSION, TimeoutError, UnreachableError, addThreads, queuePlaces,
 } from "./index";
 
 const [path, pidText, agentdText] = process.argv.slice(2);
@@ -83,6 +83,24 @@ async function calls(agent: Client): Promise<void> {
 	assert.deepEqual(await agent.sessionDetach({ session }), { ended: true });
 }
 
+/** The same document as of gpu-agentctl snapshot --host. */
+async function threads(agent: Client): Promise<void> {
+	const { session } = await agent.sessionAttach({ pid });
+	const snapshot = await agent.gpuSnapshot({ session });
+	await agent.sessionDetach({ session });
+	const queues = queuePlaces(snapshot.queues);
+	assert.deepEqual(queues.map((q) => q.queue_id), snapshot.queues.map((q) => q.queue_id));
+	assert.deepEqual(queuePlaces([{ ...snapshot.queues[0], type: "sdma" }, { ...snapshot.queues[0], ring_base: undefined }]), []);
+	const host = await agent.hostStacks({ pid, queues });
+	const gpu = { ...snapshot };
+	addThreads(snapshot, host);
+	assert.ok(snapshot.host === host && host.groups.length > 0 && host.stopped_us === 0);
+	assert.deepEqual(snapshot.missing, [...gpu.missing, ...host.missing.map((what) => `host: ${what}`)]);
+	assert.equal(snapshot.complete, gpu.complete && host.complete);
+	addThreads(gpu, { ...host, complete: false, missing: ["frames"] });
+	assert.ok(!gpu.complete && gpu.missing.includes("host: frames"));
+}
+
 /** Who asks when the agent dies is told. */
 async function unanswered(): Promise<void> {
 	const silent = `${path}.silent`;
@@ -154,6 +172,7 @@ async function lost(): Promise<void> {
 async function main(): Promise<void> {
 	const agent = await Client.connect(path);
 	await calls(agent);
+	await threads(agent);
 	await full(agent);
 	await agent.close();
 	await unanswered();

@@ -52,14 +52,19 @@ static int publish(struct reading *r, uint32_t tid, struct hoststack_tasks *t)
 /* What is not whole is told once for each thread. */
 static void note_missing(struct reading *r, uint32_t tid, const struct hoststack_tasks *t)
 {
-	size_t cut = 0;
+	size_t cut = 0, awaited = 0;
 
-	for (size_t i = 0; i < t->n; i++)
+	for (size_t i = 0; i < t->n; i++) {
 		cut += t->list[i].is_cut;
+		awaited += t->list[i].has_more_waiters;
+	}
 	if (t->is_cut)
 		reading_note(r, "tasks of thread %u: the list could not be followed to its end", tid);
 	if (cut)
 		reading_note(r, "tasks of thread %u: %zu of %zu could not be read whole", tid, cut, t->n);
+	if (awaited)
+		reading_note(r, "tasks of thread %u: more than %u tasks await %zu of %zu, and not all of them are named", tid,
+			     HOSTSTACK_WAITERS_MAX, awaited, t->n);
 	if (!t->is_certain && t->n)
 		reading_note(r, "tasks of thread %u: it ran meanwhile, and they may be of different moments", tid);
 }

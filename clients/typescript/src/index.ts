@@ -1,3 +1,4 @@
 // SPDX-License-Identifier: MIT
 export * from "./connection";
+export * from "./host";
 export * from "./protocol";

@@ -120,6 +120,24 @@ def test_tasks_of_asyncio_are_those_that_the_program_tells(version):
         assert "4 tasks wait: " in text and "awaited by " in text and "Event.wait" in text, text
 
 
+@pytest.mark.parametrize("waiters", [16, 17])
+def test_task_that_many_await(waiters):
+    """So many names are told; that there are more is said."""
+    argv, env = interpreter("3.14")
+    code = (f"import asyncio, os\nasync def wait(task):\n    await task\nasync def main():\n"
+            f"    task = asyncio.create_task(asyncio.sleep(100000), name='awaited')\n"
+            f"    tasks = [asyncio.create_task(wait(task), name=f'w{{i}}') for i in range({waiters})]\n    await asyncio.sleep(0.1)\n"
+            "    print(os.getpid(), flush=True)\n    await asyncio.gather(*tasks)\nasyncio.run(main())\n")
+    with Scene(app=None) as s:
+        process = s.start("python", [*argv, "-c", code], env=env)
+        process.wait_line()
+        doc = read_at_rest(s, process.pid)
+        awaited = next(g for g in doc["tasks"] if "awaited" in g["names"])
+        assert len(awaited["awaited_by"]) == 16 and {n[0] for n in awaited["awaited_by"]} == {"w"}, awaited
+        told = [m for m in doc["missing"] if "more than 16 tasks await 1 of " in m]
+        assert len(told) == (waiters > 16) and (doc["complete"] or waiters > 16 or doc["missing"]), doc["missing"]
+
+
 def test_threads_do_not_wait_for_thousands_of_tasks():
     """So many, and so deep, that there is no time for all of them: those that were read are told, and all frames of the threads."""
     argv, env = interpreter("3.14")
