@@ -3,14 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,9 +14,9 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/out.h"
+#include "base/program.h"
 #include "base/str.h"
 
-#define NOT_FOUND 127
 /* Descriptors that poll() looks at for each program. */
 #define FDS   3
 #define PIECE 65536
@@ -46,26 +42,6 @@ struct collection {
 
 /* ------------------------------------------------------------------ one program -------------- */
 
-__attribute__((noreturn)) static void become_program(const char *const *argv, int out_fd, int err_fd, pid_t parent)
-{
-	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	sigset_t none;
-
-	/* Without the terminal of the user, on which a program that it starts could put a question. */
-	setsid();
-	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(out_fd, STDOUT_FILENO) < 0 ||
-	    dup2(err_fd, STDERR_FILENO) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
-		_exit(NOT_FOUND);
-	close_range(STDERR_FILENO + 1, UINT_MAX, 0);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	signal(SIGPIPE, SIG_DFL);
-	/* execvp() changes none of the words: its prototype is older than const. */
-	execvp(argv[0], (char *const *)(uintptr_t)argv);
-	dprintf(STDERR_FILENO, "cannot run %s: %s\n", argv[0], strerror(errno));
-	_exit(NOT_FOUND);
-}
-
 static void close_all(struct running *r)
 {
 	const int fds[] = { r->pidfd, r->out_fd, r->err_fd };
@@ -88,8 +64,8 @@ static void kill_all(const struct running *r)
 /* @return 0, -errno. */
 static int start(struct running *r, struct collect_task *task, size_t size_max)
 {
+	struct program program = { .path = task->argv[0], .argv = task->argv, .n_fds = STDERR_FILENO + 1, .prefix = "" };
 	int out[2], err[2], e;
-	pid_t parent = getpid();
 
 	*r = (struct running){ .pidfd = -1, .out_fd = -1, .err_fd = -1 };
 	if (pipe2(out, O_CLOEXEC) < 0)
@@ -104,10 +80,11 @@ static int start(struct running *r, struct collect_task *task, size_t size_max)
 	r->err_fd = err[0];
 	out_init(&r->text, size_max);
 	out_init(&r->note, NOTES_MAX);
-	r->pid = fork();
-	if (r->pid == 0)
-		become_program(task->argv, out[1], err[1], parent);
-	e = r->pid < 0 ? -errno : 0;
+	program.fds[STDIN_FILENO] = -1;
+	program.fds[STDOUT_FILENO] = out[1];
+	program.fds[STDERR_FILENO] = err[1];
+	r->pid = program_start(&program);
+	e = r->pid < 0 ? r->pid : 0;
 	close(out[1]);
 	close(err[1]);
 	if (e == 0) {

@@ -3,23 +3,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <linux/close_range.h>
 #include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/program.h"
 
-#define NOT_STARTED 127
-#define PIECE	    65536
-#define FIRST_EXTRA (STDERR_FILENO + 1)
+_Static_assert(CHILD_EXTRA_MAX + STDERR_FILENO + 1 <= PROGRAM_FDS_MAX, "room for all descriptors");
+
+#define PIECE	  65536
+#define STDIO_FDS ((size_t)STDERR_FILENO + 1)
 /* Time that a killed program has to be gone. */
 #define END_MS 100
 
@@ -47,44 +43,15 @@ static int open_pipes(struct pipes *p, bool has_input)
 		r = -errno;
 	else if (has_input && pipe2(p->in, O_CLOEXEC) < 0)
 		r = -errno;
-	else if (!has_input && (p->in[0] = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0)
-		r = -errno;
 	if (r < 0)
 		close_pipes(p);
 	return r;
 }
 
-__attribute__((noreturn)) static void become_program(const struct child_options *o, const struct pipes *p, pid_t parent)
-{
-	int extra[CHILD_EXTRA_MAX];
-	sigset_t none;
-
-	setsid();
-	/* First out of the way of the numbers that they are to have. */
-	for (size_t i = 0; i < o->n_extra; i++)
-		if ((extra[i] = fcntl(o->extra[i], F_DUPFD_CLOEXEC, FIRST_EXTRA + CHILD_EXTRA_MAX)) < 0)
-			_exit(NOT_STARTED);
-	if (dup2(p->in[0], STDIN_FILENO) < 0 || dup2(p->out[1], STDOUT_FILENO) < 0 ||
-	    dup2(p->err[1], STDERR_FILENO) < 0)
-		_exit(NOT_STARTED);
-	for (size_t i = 0; i < o->n_extra; i++)
-		if (dup2(extra[i], FIRST_EXTRA + (int)i) < 0)
-			_exit(NOT_STARTED);
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
-		_exit(NOT_STARTED);
-	close_range(FIRST_EXTRA + (unsigned)o->n_extra, UINT_MAX, 0);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	signal(SIGPIPE, SIG_DFL);
-	/* execv() changes none of the words: its prototype is older than const. */
-	execv(o->program, (char *const *)(uintptr_t)o->argv);
-	dprintf(STDERR_FILENO, "gpu-agentctl: error: cannot run %s: %s\n", o->program, strerror(errno));
-	_exit(NOT_STARTED);
-}
-
 int child_start(struct child *c, const struct child_options *o)
 {
-	pid_t parent = getpid();
+	struct program program = { .path = o->program, .argv = o->argv, .n_fds = STDIO_FDS + o->n_extra,
+				   .prefix = "gpu-agentctl: error: " };
 	struct pipes p;
 	int r = open_pipes(&p, o->has_input);
 
@@ -93,11 +60,14 @@ int child_start(struct child *c, const struct child_options *o)
 		return r;
 	out_init(&c->text, CHILD_TEXT_MAX);
 	out_init(&c->note, CHILD_NOTE_MAX);
-	c->pid = fork();
-	if (c->pid == 0)
-		become_program(o, &p, parent);
+	program.fds[STDIN_FILENO] = p.in[0];
+	program.fds[STDOUT_FILENO] = p.out[1];
+	program.fds[STDERR_FILENO] = p.err[1];
+	for (size_t i = 0; i < o->n_extra; i++)
+		program.fds[STDIO_FDS + i] = o->extra[i];
+	c->pid = program_start(&program);
 	if (c->pid < 0) {
-		r = -errno;
+		r = c->pid;
 		c->pid = 0;
 		close_pipes(&p);
 		return r;

@@ -8,16 +8,6 @@
 #include "base/out.h"
 #include "base/str.h"
 
-/* Of a sequence that str_utf8_length() has accepted. */
-static uint32_t code_point(const unsigned char *s, size_t n)
-{
-	uint32_t c = n == 1 ? s[0] : s[0] & (0x7fU >> n);
-
-	for (size_t i = 1; i < n; i++)
-		c = c << 6 | (s[i] & 0x3f);
-	return c;
-}
-
 static bool is_hidden(uint32_t c)
 {
 	static const struct {
@@ -41,7 +31,7 @@ static void clean_line(struct out *o, const char *text, size_t size)
 	while (at < size && kept < PAGE_LINE_MAX) {
 		size_t n = str_utf8_length(text + at, size - at);
 
-		if (n && !is_hidden(code_point((const unsigned char *)text + at, n)))
+		if (n && !is_hidden(str_utf8_code(text + at, n)))
 			out_bytes(o, text + at, n);
 		else
 			out_char(o, '?');
@@ -84,7 +74,7 @@ void page_json(struct out *o, const char *text, size_t size)
 
 		n = str_utf8_length(text + at, size - at);
 		n = n ? n : 1;
-		c = code_point((const unsigned char *)text + at, n);
+		c = str_utf8_code(text + at, n);
 		/* In JSON, those below 0x20 are blanks between what it says. */
 		if (c < 0x20 || !is_hidden(c))
 			continue;

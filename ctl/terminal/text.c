@@ -12,17 +12,6 @@
 #include "base/out.h"
 #include "base/str.h"
 
-/* The code point of a valid UTF-8 sequence of n bytes. */
-static uint32_t code_point(const char *s, size_t n)
-{
-	static const uint8_t mask[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
-	uint32_t c = (unsigned char)s[0] & mask[n];
-
-	for (size_t i = 1; i < n; i++)
-		c = c << 6 | ((unsigned char)s[i] & 0x3f);
-	return c;
-}
-
 /*
  * Whether a character steers the terminal or reorders text: Bidirectional_Control of Unicode 15,
  * line separators, C1 controls, DEL and the byte order mark; or is none at all (U+FFFE and U+FFFF), which XML refuses.
@@ -41,7 +30,7 @@ void text_escape(struct out *o, const char *s, size_t size)
 		uint32_t c;
 
 		n = str_utf8_length(s + i, size - i);
-		c = n ? code_point(s + i, n) : 0;
+		c = n ? str_utf8_code(s + i, n) : 0;
 		if (!n) {
 			out_fmt(o, "\\x%02x", byte);
 			n = 1;

@@ -221,6 +221,16 @@ size_t str_utf8_length(const char *s, size_t size)
 	return n;
 }
 
+uint32_t str_utf8_code(const char *s, size_t n)
+{
+	const unsigned char *u = (const unsigned char *)s;
+	uint32_t c = n == 1 ? u[0] : u[0] & (0x7fU >> n);
+
+	for (size_t i = 1; i < n; i++)
+		c = c << 6 | (u[i] & 0x3f);
+	return c;
+}
+
 void str_make_printable(char *text)
 {
 	size_t left = strlen(text), n;

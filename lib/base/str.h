@@ -68,6 +68,8 @@ static inline bool str_is_empty(const char *s)
  * @param size  Bytes that may be read at @p s, at least 1.
  */
 size_t str_utf8_length(const char *s, size_t size);
+/** The character of a sequence of @p n bytes that str_utf8_length() has accepted; of one byte, that byte. */
+uint32_t str_utf8_code(const char *s, size_t n);
 
 /**
  * Make text of strangers harmless, in place.  Line breaks, which could forge lines, what a terminal

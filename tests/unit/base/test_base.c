@@ -3,10 +3,13 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/bit_list.h"
 #include "base/argv.h"
@@ -14,6 +17,7 @@
 #include "base/elf_view.h"
 #include "base/fd.h"
 #include "base/out.h"
+#include "base/program.h"
 #include "base/reader.h"
 #include "base/str.h"
 #include "testlib.h"
@@ -250,6 +254,64 @@ static void copies_never_split_a_character(void)
 	TEST_STR(buf, "ab");
 	str_copy(buf, sizeof(buf), "abc");
 	TEST_STR(buf, "abc");
+}
+
+/* The code point of each length, and of a byte that begins no sequence. */
+static void characters_have_numbers(void)
+{
+	TEST_EQ(str_utf8_code("a", 1), 'a');
+	TEST_EQ(str_utf8_code("\xc3\xbc", 2), 0xfc);
+	TEST_EQ(str_utf8_code("\xe2\x82\xac", 3), 0x20ac);
+	TEST_EQ(str_utf8_code("\xf3\xa0\x81\x81", 4), 0xe0041);
+	TEST_EQ(str_utf8_code("\x85", 1), 0x85);
+}
+
+/* What a shell prints that gets a file in place of 0, 1 and 3; *ret_status is as waitpid() has it. */
+static void run_shell(const char *path, const char *script, char *ret, size_t size, int *ret_status)
+{
+	const char *const argv[] = { "sh", "-c", script, NULL };
+	struct program program = { .path = path, .argv = argv, .fds = { -1, -1, -1, -1 }, .n_fds = 4, .prefix = "error: " };
+	int pipes[2], extra[2];
+	ssize_t n, got = 0;
+	pid_t pid;
+
+	CU_ASSERT_TRUE(pipe2(pipes, O_CLOEXEC) == 0 && pipe2(extra, O_CLOEXEC) == 0);
+	TEST_EQ(write(extra[1], "given", 5), 5);
+	close(extra[1]);
+	program.fds[1] = program.fds[2] = pipes[1];
+	program.fds[3] = extra[0];
+	pid = program_start(&program);
+	CU_ASSERT_TRUE(pid > 0);
+	close(pipes[1]);
+	close(extra[0]);
+	while ((n = read(pipes[0], ret + got, size - 1 - (size_t)got)) > 0)
+		got += n;
+	ret[got] = '\0';
+	close(pipes[0]);
+	TEST_EQ(waitpid(pid, ret_status, 0), pid);
+}
+
+static void programs_get_what_is_named_and_no_more(void)
+{
+	unsigned session = 0, pid = 1;
+	char text[512];
+	int status, kept = fcntl(STDERR_FILENO, F_DUPFD, 8);
+	sigset_t some, before;
+
+	sigemptyset(&some);
+	sigaddset(&some, SIGTERM);
+	sigprocmask(SIG_BLOCK, &some, &before);
+	run_shell("sh", "cat; cat <&3; for i in 0 1 2 3 4 5 6 7 8 9; do [ ! -e /proc/$$/fd/$i ] || printf ' %s' $i; done;"
+		  "echo / $(ps -o sid= -p $$) $$; kill -TERM $$", text, sizeof(text), &status);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	close(kept);
+	/* Its signals are not blocked, and it leads a session. */
+	CU_ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+	TEST_EQ(sscanf(text, "given 0 1 2 3/ %u %u", &session, &pid), 2);
+	TEST_EQ(session, pid);
+	run_shell("/nowhere/sh", "", text, sizeof(text), &status);
+	CU_ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == PROGRAM_NOT_FOUND);
+	TEST_STR(text, "error: cannot run /nowhere/sh: No such file or directory\n");
 }
 
 static int count_open_fds(void)
@@ -623,6 +685,7 @@ TEST_SUITE(base, TEST(lists_of_bits_are_parsed_and_printed),
 	   TEST(out_writes_numbers),
 	   TEST(out_json_strings_are_always_valid), TEST(numbers_are_parsed_strictly),
 	   TEST(durations_have_units), TEST(sizes_and_ages_have_units), TEST(copies_never_split_a_character),
+	   TEST(characters_have_numbers), TEST(programs_get_what_is_named_and_no_more),
 	   TEST(text_is_made_printable),
 	   TEST(truncated_messages_leak_no_descriptor),
 	   TEST(last_words_of_a_hasty_peer_arrive), TEST(lost_peers_bring_no_descriptor),
