@@ -3,11 +3,15 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "base/fd.h"
 
 #define UID_BYTES_MAX  63
 #define NAME_BYTES_MAX 253
 #define WORDS          4
+#define CGROUP_MAX     ((size_t)64 << 10)
 
 bool pods_is_uid(const char *uid)
 {
@@ -97,4 +101,12 @@ bool pods_has_process(const char *uid, const char *cgroup, size_t size)
 		    is_here(uid, cgroup + i + length, size - i - length))
 			return true;
 	return false;
+}
+
+int pods_read_cgroup(uint32_t pid, char **ret, size_t *ret_size)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%u/cgroup", pid);
+	return fd_read_file(path, CGROUP_MAX, ret, ret_size);
 }

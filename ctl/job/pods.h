@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define PODS_MAX 16384 /**< Most pods of a job. */
 
@@ -38,5 +39,8 @@ bool pods_is_uid(const char *uid);
  *                systemd wants `_` where the UID has `-`.
  */
 bool pods_has_process(const char *uid, const char *cgroup, size_t size);
+
+/** Read /proc/PID/cgroup.  @param ret  To be freed.  @return 0, -errno: -ENOENT or -ESRCH for one that has ended. */
+int pods_read_cgroup(uint32_t pid, char **ret, size_t *ret_size);
 
 #endif /* CTL_JOB_PODS_H */

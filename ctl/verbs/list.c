@@ -3,8 +3,19 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/out.h"
 #include "ctl/cli_words.h"
 #include "ctl/ctl.h"
+#include "ctl/job/pods.h"
+
+static const char *pod;
+static bool pids_only;
+
+static const struct argv_option options[] = {
+	{ "pod-uid", 0, ARGV_STRING, &pod, "UID", "only processes of this pod of Kubernetes" },
+	{ "pids", 0, ARGV_FLAG, &pids_only, NULL, "print process ids alone, one a line" },
+	{ 0 },
+};
 
 /* The suspension of a process's queues, if a session has one that this user may see. */
 static const char *suspension_of(struct ctl *c, const struct rpc_session_list_result *sessions,
@@ -73,25 +84,71 @@ static int print_processes(struct ctl *c, const struct rpc_process_list_result *
 	return ctl_print_table(c, &t);
 }
 
+static bool is_of_pod(uint32_t pid)
+{
+	auto_free char *text = NULL;
+	size_t size;
+
+	/* One that has just ended belongs to nobody. */
+	return pods_read_cgroup(pid, &text, &size) == 0 && pods_has_process(pod, text, size);
+}
+
+static void keep_those_of_pod(struct rpc_process_list_result *list)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < list->n_processes; i++)
+		if (is_of_pod(list->processes[i].pid))
+			list->processes[n++] = list->processes[i];
+	list->n_processes = n;
+}
+
+static int print_json(struct ctl *c, const struct rpc_process_list_result *list)
+{
+	auto_out struct out text = { 0 };
+
+	if (!pod)
+		return ctl_print_result(c);
+	rpc_process_list_result_encode(&text, list);
+	return ctl_print_json(c, &text);
+}
+
+static int print_pids(struct ctl *c, const struct rpc_process_list_result *list)
+{
+	for (size_t i = 0; i < list->n_processes; i++)
+		out_fmt(&c->output.text, "%u\n", list->processes[i].pid);
+	return 0;
+}
+
 static int run(struct ctl *c, int argc, char **argv)
 {
 	struct rpc_process_list_result list;
 	struct rpc_session_list_result sessions;
-	int r = ctl_connect(c);
+	int r = 0;
 
+	if (pod && !pods_is_uid(pod))
+		r = ctl_usage(c, "--pod-uid: \"%.60s\" is not the UID of a pod", pod);
+	if (r == 0 && pids_only && ctl_is_json(c))
+		r = ctl_usage(c, "--pids prints no JSON");
+	if (r == 0)
+		r = ctl_connect(c);
 	if (r == 0)
 		r = ctl_called(c,
 			       rpc_client_process_list(c->client, NULL, &c->arena, &list, &c->err));
 	if (r < 0)
 		return r;
+	if (pod)
+		keep_those_of_pod(&list);
 	if (ctl_is_json(c))
-		return ctl_print_result(c);
+		return print_json(c, &list);
 	for (size_t i = 0; i < list.n_missing; i++)
 		ctl_note(c, "%s", list.missing[i]);
 	if (!list.n_processes) {
-		ctl_note(c, list.n_missing ? "no other process uses a GPU" : "no process uses a GPU");
+		ctl_note(c, "no %sprocess%s uses a GPU", list.n_missing ? "other " : "", pod ? " of this pod" : "");
 		return 0;
 	}
+	if (pids_only)
+		return print_pids(c, &list);
 	r = ctl_called(c, rpc_client_session_list(c->client, NULL, &c->arena, &sessions, &c->err));
 	return r < 0 ? r : print_processes(c, &list, &sessions);
 }
@@ -100,5 +157,6 @@ const struct ctl_verb ctl_verb_list = {
 	.name = "list",
 	.args = "",
 	.summary = "List the processes that use a GPU, and why one cannot be debugged",
+	.options = options,
 	.run = run,
 };

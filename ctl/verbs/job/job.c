@@ -33,6 +33,8 @@
 /* Most bytes of one answer: a merged document of 1,024 ranks has a tenth of it. */
 #define ANSWER_MAX     ((size_t)8 << 20)
 #define HOSTS_FILE_MAX ((size_t)1 << 20)
+/* Most bytes of a list of nodes, of processes, or of pods, of which PODS_MAX have more than half of it. */
+#define LIST_MAX       ((size_t)4 << 20)
 #define NODE_PIDS_MAX  16384
 
 static const char *pids, *hosts_path, *slurm, *slurm_node, *pods, *pod_uids, *agents, *context, *deadline, *page_path;
@@ -270,16 +272,23 @@ static int add_all(struct job *j)
 	return -ESRCH;
 }
 
+static const char *list_failure(struct printed *p, const struct collect_task *t)
+{
+	/* What it has said until then explains nothing. */
+	if (t->end == COLLECT_TOO_LARGE)
+		return rpc_arena_printf(&p->c->arena, "its answer is larger than %zu MiB", LIST_MAX >> 20);
+	if (t->note[0])
+		return t->note;
+	return t->end == COLLECT_LATE ? "no answer before the deadline" : "it has failed";
+}
+
 static int keep_text(void *data, const struct collect_task *t)
 {
 	struct printed *p = data;
 
 	if (t->end != COLLECT_ENDED || t->status)
 		return agent_err_set(&p->c->err, RPC_ERROR_FAILED, EIO, p->op, NULL, "%s %s: %s", t->argv[0],
-				     t->argv[1],
-				     t->note[0]               ? t->note
-				     : t->end == COLLECT_LATE ? "no answer before the deadline"
-							      : "it has failed");
+				     t->argv[1], list_failure(p, t));
 	p->text = rpc_arena_strndup(&p->c->arena, t->text, t->size);
 	p->size = t->size;
 	return p->text ? 0 : ctl_fail(p->c, ENOMEM, "the job");
@@ -291,7 +300,7 @@ int job_ask(struct job *j, const char *op, const char *const *argv, struct print
 	const struct collect_options o = { .window = 1,
 					   .deadline_ns =
 						   clock_deadline_ms((uint64_t)clock_left_ms(j->deadline_ns) / 2),
-					   .size_max = HOSTS_FILE_MAX,
+					   .size_max = LIST_MAX,
 					   .done = keep_text,
 					   .data = ret };
 

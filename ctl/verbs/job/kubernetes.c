@@ -2,13 +2,11 @@
 #include "ctl/verbs/job/kubernetes.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/str.h"
 #include "ctl/job/pods.h"
 #include "ctl/verbs/job/job.h"
@@ -16,7 +14,6 @@
 #define AGENTS	   "gpu-agent"
 #define LABEL	   "app.kubernetes.io/name=gpu-agent"
 #define CONTAINER  "gpu-agentd"
-#define CGROUP_MAX ((size_t)64 << 10)
 
 /* Pods that kubectl has listed. */
 struct listed {
@@ -197,12 +194,10 @@ static int read_uids(struct job *j, const char *text, struct own *ret)
 static int add_if_own(struct job *j, struct own *own, uint32_t pid)
 {
 	auto_free char *text = NULL;
-	char path[32];
 	size_t size;
 
-	snprintf(path, sizeof(path), "/proc/%u/cgroup", pid);
 	/* One that has just ended belongs to nobody. */
-	if (fd_read_file(path, CGROUP_MAX, &text, &size) < 0)
+	if (pods_read_cgroup(pid, &text, &size) < 0)
 		return 0;
 	for (size_t i = 0; i < own->n; i++)
 		if (pods_has_process(own->uids[i], text, size)) {

@@ -175,6 +175,9 @@ def test_what_kubectl_says_is_not_trusted():
                 (records / "pods").write_text(text)
                 run = ask()
                 assert run.returncode == FAILURE and "it does not print what was asked for" in run.stderr and not run.stdout, (text, run)
+            (records / "pods").write_text("x" * (5 << 20))
+            run = ask()
+            assert run.returncode == FAILURE and "kubectl get: its answer is larger than 4 MiB" in run.stderr and not run.stdout, run
             (records / "pods").write_text("")
             run = ask()
             assert run.returncode == NO_MATCH and "no pod of namespace train has the labels job-name=llm" in run.stderr, run

@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""deploy/kubernetes: the plugin with a program in place of kubectl, the check on a real store, and the form of the manifest."""
+"""deploy/kubernetes: the plugin with a program in place of kubectl, the check on a real store, and the manifest
+against the schema of Kubernetes, which comes from npm."""
 import json
 import os
+import pathlib
+import re
+import shutil
 import subprocess
 import sys
 from unittest import SkipTest
@@ -12,10 +16,12 @@ if __name__ == "__main__":
     alone = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--"] if os.geteuid() == 0 else []
     os.execvp((alone + ["pytest-3"])[0], [*alone, "pytest-3", "--lines", *sys.argv])
 
+import npm
 from harness import BIN, ROOT, Scene
 from test_job import job
 from test_kubernetes import UIDS, group_of
 
+HERE = pathlib.Path(__file__).resolve().parent / "kubernetes"
 FILES = ROOT / "deploy/kubernetes"
 KUBECTL = """#!/bin/sh
 echo "$*" >>"$RECORDS"
@@ -58,8 +64,41 @@ def test_plugin(tmp_path):
             assert run.returncode == status and why in run.stderr, run
         ask("-n", "train", "job", "a=b")
         assert "--selector=a=b" in records.read_text() and "--namespace=train" in records.read_text()
-        for words in ((), ("pod",), ("-n",), ("why", "x"), ("--all", "pod", "x"), ("pod", "--all")):
+        for words in ((), ("pod",), ("-n",), ("whose", "x"), ("--all", "pod", "x"), ("pod", "--all"), ("why",), ("why", "--all")):
             assert ask(*words).returncode == 2, words
+
+
+def test_plugin_tells_why(tmp_path):
+    """Each process of the pod is asked for, by kubectl alone, and none of another pod; what stands still is the exit status."""
+    kubectl = tmp_path / "kubectl"
+    kubectl.write_text(KUBECTL.replace("UID", UIDS["llm-0"]))
+    kubectl.chmod(0o755)
+    records = tmp_path / "asked"
+
+    with job("progress", "fault-at-barrier", "hang") as s, group_of(f"pod{UIDS['llm-0']}", s.ranks[0].pid):
+        env = {**os.environ, "PATH": f"{tmp_path}:{BIN}:{os.environ['PATH']}", "RECORDS": str(records), "GPU_AGENT_SOCKET": str(s.socket)}
+
+        def ask(*words):
+            records.write_text("")
+            return subprocess.run([FILES / "kubectl-gpu_agent", "--context=prod", "-n", "train", "why", *words], env=env,
+                                  capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+
+        run = ask("llm-0", "-j")
+        assert run.returncode in (0, 8) and "nodes" in json.loads(run.stdout), run
+        asked = records.read_text().split("\n")[:-1]
+        assert len(asked) == 4 and all("--context=prod" in line.split(" -- ")[0] for line in asked), asked
+        assert asked[2].endswith(f" -- gpu-agentctl list --pod-uid {UIDS['llm-0']} --pids --quiet"), asked
+        assert asked[3].endswith(f" -- gpu-agentctl why {s.ranks[0].pid} --no-pager -j"), asked
+        with group_of(f"pod{UIDS['llm-0']}", s.ranks[0].pid, s.ranks[1].pid):
+            run = ask("llm-0")
+            parts = re.split(r"^process (\d+):\n", run.stdout, flags=re.M)
+            assert sorted(parts[1::2]) == sorted(str(app.pid) for app in s.ranks[:2]), run
+            said = dict(zip(parts[1::2], parts[2::2]))
+            assert said[str(s.ranks[1].pid)].startswith("CAUSE ") and run.returncode == 10, run
+    with job() as s:
+        env["GPU_AGENT_SOCKET"] = str(s.socket)
+        run = ask("llm-0")
+        assert run.returncode == 3 and "no process of pod llm-0 uses a GPU" in run.stderr, run
 
 
 def test_check_of_node_problem_detector(tmp_path):
@@ -85,15 +124,43 @@ def test_check_of_node_problem_detector(tmp_path):
         assert check(GPU_AGENTCTL="/nonexistent") == 2
 
 
-def test_manifest():
-    """Its form, and what the programs look for; it is not compared with the schema of Kubernetes."""
+def manifest():
     try:
         import yaml
     except ImportError:
         raise SkipTest("no python3-yaml to read the manifest with") from None
-    namespace, daemons = yaml.safe_load_all((FILES / "daemonset.yaml").read_text())
+    return [*yaml.safe_load_all((FILES / "daemonset.yaml").read_text())]
+
+
+def test_manifest():
+    """What the programs look for."""
+    namespace, daemons = manifest()
     # What gpu-agentctl job --kubernetes looks for.
     assert namespace["metadata"]["name"] == daemons["metadata"]["namespace"] == "gpu-agent"
     pod = daemons["spec"]["template"]
     assert pod["metadata"]["labels"] == daemons["spec"]["selector"]["matchLabels"] == {"app.kubernetes.io/name": "gpu-agent"}
     assert pod["spec"]["hostPID"] is True and [c["name"] for c in pod["spec"]["containers"]] == ["gpu-agentd"]
+
+
+def test_manifest_is_of_the_schema():
+    """That of Kubernetes, as a package of npm has it; mistakes are found, also fields that there are not."""
+    modules = npm.install(HERE, lambda place: npm.run_npm(["install", "--ignore-scripts"], place))
+    script = modules.parent / "check.mjs"
+    shutil.copy(HERE / "check.mjs", script)
+
+    def said(*manifests):
+        run = subprocess.run(["node", script], input=json.dumps(manifests), text=True, capture_output=True, timeout=60)
+        assert run.returncode == 0, run.stderr
+        return run.stdout.splitlines()
+    assert said(*manifest()) == []
+    namespace, daemons = manifest()
+    namespace["lables"] = {}
+    pod = daemons["spec"]["template"]["spec"]
+    pod["hostPID"] = "yes"
+    pod["containers"][0]["securityContxt"] = pod["containers"][0].pop("securityContext")
+    del daemons["spec"]["selector"]
+    found = said(namespace, daemons)
+    for mistake in ("Namespace: /lables is no field", "data/spec/template/spec/hostPID must be boolean",
+                    "data/spec must have required property selector",
+                    "DaemonSet: /spec/template/spec/containers/0/securityContxt is no field"):
+        assert any(mistake in line for line in found), (mistake, found)
