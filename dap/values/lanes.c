@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "dap/values/values.h"
 
 /* As many as the agent takes. */
@@ -206,31 +207,85 @@ static void put_lane(struct dap *d, struct out *o, const struct rpc_wave_registe
 	out_char(o, '}');
 }
 
-/* Ask for the values of expressions, if there are any. */
-static int ask_columns(struct dap *d, const struct dap_thread *t, struct dap_json list,
-		       struct rpc_wave_lanes_result *ret, struct agent_err *err)
-{
-	const char *columns[COLUMNS_MAX];
-	char *text;
-	struct rpc_wave_lanes_params p = {
-		.session = d->session, .wave = t->wave, .has_columns = true, .columns = columns,
-		.has_lane = t->lane != DAP_LANE_ANY, .lane = t->lane,
-		.has_max_stop_ms = d->max_stop_ms, .max_stop_ms = d->max_stop_ms,
-	};
+/* What the columns of a table are: expressions, in a frame. */
+struct columns {
+	const char *text[COLUMNS_MAX];
+	size_t n;
+	uint32_t more; /* Variables that there is no room for. */
+};
 
-	for (struct dap_json v; dap_json_has(v = dap_json_item(list, p.n_columns)); p.n_columns++) {
-		if (p.n_columns == COLUMNS_MAX)
+static int read_columns(struct dap *d, struct dap_json list, struct columns *ret, struct agent_err *err)
+{
+	char *text;
+
+	for (struct dap_json v; dap_json_has(v = dap_json_item(list, ret->n)); ret->n++) {
+		if (ret->n == COLUMNS_MAX)
 			return dap_invalid(err, "columns: at most %u are taken", COLUMNS_MAX);
 		text = rpc_arena_alloc(&d->arena, COLUMN_BYTES);
 		if (!text)
 			return agent_err_no_memory(err, NULL);
 		if (!dap_json_str(v, text, COLUMN_BYTES))
 			return dap_invalid(err, "columns: must be texts of less than %u bytes", COLUMN_BYTES);
-		columns[p.n_columns] = text;
+		ret->text[ret->n] = text;
 	}
-	return p.n_columns ? rpc_client_wave_lanes(d->client, &p, &d->arena, ret, err) : 0;
+	return 0;
 }
 
+static int add_column(struct dap *d, const char *text, struct columns *ret, struct agent_err *err)
+{
+	if (ret->n == COLUMNS_MAX) {
+		ret->more++;
+		return 0;
+	}
+	ret->text[ret->n] = rpc_arena_strdup(&d->arena, text);
+	return ret->text[ret->n++] ? 0 : agent_err_no_memory(err, NULL);
+}
+
+/* Where there are no names, there are registers. */
+static int add_registers(struct dap *d, struct columns *ret, struct agent_err *err)
+{
+	static const char *const amd[] = { "$v0", "$v1", "$v2", "$v3" }, *const nvidia[] = { "$R0", "$R1", "$R2", "$R3" };
+	const char *const *names = d->snap->doc.process.vendor == RPC_VENDOR_AMD ? amd : nvidia;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(amd); i++)
+		r = add_column(d, names[i], ret, err);
+	return r;
+}
+
+/* The arguments and locals of a frame. */
+static int add_variables(struct dap *d, const struct dap_ref *frame, struct columns *ret, struct agent_err *err)
+{
+	struct agent_err why = { 0 };
+	const struct rpc_wave_variables_result *known = dap_frame_variables(d, frame, false, &why);
+	size_t before = ret->n;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && known && i < known->n_variables; i++) {
+		const struct rpc_variable *v = &known->variables[i];
+
+		if (v->expression && (v->scope == RPC_VARIABLE_SCOPE_ARGUMENT || v->scope == RPC_VARIABLE_SCOPE_LOCAL))
+			r = add_column(d, v->expression, ret, err);
+	}
+	return r == 0 && ret->n == before && !ret->more ? add_registers(d, ret, err) : r;
+}
+
+/* Ask for the values of the columns, if there are any. */
+static int ask_columns(struct dap *d, const struct dap_ref *frame, struct columns *columns,
+		       struct rpc_wave_lanes_result *ret, struct agent_err *err)
+{
+	const struct dap_thread *t = &d->snap->threads[frame->thread];
+	const struct rpc_wave_lanes_params p = {
+		.session = d->session, .wave = t->wave, .has_columns = true, .columns = columns->text,
+		.n_columns = columns->n, .has_lane = t->lane != DAP_LANE_ANY, .lane = t->lane,
+		.has_frame = frame->index != 0, .frame = frame->index,
+		.has_max_stop_ms = d->max_stop_ms, .max_stop_ms = d->max_stop_ms,
+	};
+
+	return columns->n ? rpc_client_wave_lanes(d->client, &p, &d->arena, ret, err) : 0;
+}
+
+/* Append the table; its object stays open. */
 static void put_table(struct dap *d, struct out *o, uint32_t thread, const struct rpc_wave_name *wave,
 		      const struct rpc_wave_registers *r, uint32_t shown, const struct rpc_wave_lanes_result *table)
 {
@@ -243,7 +298,7 @@ static void put_table(struct dap *d, struct out *o, uint32_t thread, const struc
 	out_json_fmt(o, ",'lanes':[");
 	for (uint32_t i = 0; i < r->wave.width && i < 64; i++)
 		put_lane(d, o, r, i, shown, table);
-	out_str(o, "]}");
+	out_char(o, ']');
 }
 
 static bool is_same_wave(const struct rpc_wave_name *a, const struct rpc_wave_name *b)
@@ -266,32 +321,60 @@ static int named_wave(struct dap *d, const struct dap_thread *t, struct dap_json
 		return r;
 	put_table(d, &ret->body, (uint32_t)(t - d->snap->threads), &wave, &result.registers,
 		  is_same_wave(&wave, &t->wave) ? dap_lane_shown(t, &result.registers) : DAP_LANE_ANY, &none);
+	out_char(&ret->body, '}');
+	return 0;
+}
+
+/* The frame in which the names of columns are: that of frameId, or else the innermost one of a thread. */
+static int lanes_frame(struct dap *d, struct dap_json args, struct dap_ref *ret, struct agent_err *err)
+{
+	struct dap_thread *t;
+
+	if (dap_json_has(dap_json_get(args, "frameId"))) {
+		if (dap_frame_arg(d, args, ret, err) < 0)
+			return -EINVAL;
+		return ret->snap == d->snap ? 0 : dap_invalid(err, "frameId: this frame is out of date");
+	}
+	t = dap_thread_arg(d, args, err);
+	if (!t)
+		return -EINVAL;
+	*ret = dap_ref_focus(d);
+	ret->thread = (uint32_t)(t - d->snap->threads);
+	ret->lane = t->lane;
 	return 0;
 }
 
 int dap_gpu_lanes(struct dap *d, const struct dap_request *q, struct dap_answer *ret)
 {
-	struct dap_thread *t = dap_thread_arg(d, q->args, &ret->err);
 	struct dap_json wave = dap_json_get(q->args, "wave");
 	struct rpc_wave_lanes_result table = { 0 };
-	struct dap_ref of = dap_ref_focus(d);
+	struct columns columns = { 0 };
 	const struct rpc_wave_registers *r;
+	struct dap_thread *t;
+	struct dap_ref frame;
 	uint32_t lane = 0;
 	bool chosen;
 
-	if (!t || dap_lane_arg(q->args, &chosen, &lane, &ret->err) < 0)
+	if (lanes_frame(d, q->args, &frame, &ret->err) < 0 || dap_lane_arg(q->args, &chosen, &lane, &ret->err) < 0)
 		return -EINVAL;
+	t = &d->snap->threads[frame.thread];
 	if (dap_json_has(wave) && !chosen)
 		return named_wave(d, t, wave, ret);
 	if (chosen && dap_lane_choose(d, t, lane, &ret->err) < 0)
 		return -EIO;
-	if (ask_columns(d, t, dap_json_get(q->args, "columns"), &table, &ret->err) < 0)
+	frame.lane = t->lane;
+	if (read_columns(d, dap_json_get(q->args, "columns"), &columns, &ret->err) < 0 ||
+	    (dap_json_is_true(dap_json_get(q->args, "variables")) &&
+	     add_variables(d, &frame, &columns, &ret->err) < 0) ||
+	    ask_columns(d, &frame, &columns, &table, &ret->err) < 0)
 		return -EIO;
-	of.thread = (uint32_t)(t - d->snap->threads);
-	r = dap_registers_shared(d, &of, &ret->err);
+	r = dap_registers_shared(d, &frame, &ret->err);
 	if (!r)
 		return -EIO;
-	put_table(d, &ret->body, of.thread, &t->wave, r, dap_lane_shown(t, r), &table);
+	put_table(d, &ret->body, frame.thread, &t->wave, r, dap_lane_shown(t, r), &table);
+	if (columns.more)
+		out_json_fmt(&ret->body, ",'more':%u", columns.more);
+	out_char(&ret->body, '}');
 	if (chosen)
 		dap_invalidated(d);
 	return 0;

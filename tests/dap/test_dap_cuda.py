@@ -304,5 +304,8 @@ def test_columns_of_lanes_and_the_part_of_a_thread():
         assert "position 2" in a.error("gpuAgent/lanes", threadId=of[4], columns=["1", "1 +"])
         assert "texts" in a.error("gpuAgent/lanes", threadId=of[4], columns=[7])
         assert "at most 16" in a.error("gpuAgent/lanes", threadId=of[4], columns=["1"] * 17)
+        # This program has no variables: there are registers instead.
+        got = a.call("gpuAgent/lanes", threadId=of[4], variables=True)
+        assert [c["expression"] for c in got["columns"]] == ["$R0", "$R1", "$R2", "$R3"] and "more" not in got, got
         assert a.finish() == 0
         runs_on(s)

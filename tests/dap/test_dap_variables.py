@@ -380,6 +380,44 @@ def test_lanes_of_a_wave():
         assert a.finish() == 0
 
 
+def check_columns(a, s, session, wave):
+    """Of each frame: arguments and locals of its function, as they are in each lane.  @return the names in each"""
+    all_names = []
+    for level, frame in enumerate(a.call("stackTrace", threadId=1)["stackFrames"]):
+        told = s.rpc.call("wave.variables", session=session, wave=wave, frame=level, lanes="all")["variables"]
+        told = [v for v in told if v["scope"] in ("argument", "local") and "expression" in v]
+        got = lanes_of(a, frameId=frame["id"], variables=True)
+        names = [c["expression"] for c in got["columns"]]
+        assert names == [v["expression"] for v in told][:16] and names, (names, told)
+        assert got["lanes"][5]["values"][0] in [in_words(x) for x in told[0]["lanes"]], (got["lanes"][5], told[0])
+        # Those that are named come first; what there is no room for is told.
+        beside = lanes_of(a, frameId=frame["id"], columns=["$v0, f", "$v1, h"], variables=True)
+        assert [c["expression"] for c in beside["columns"]] == ["$v0, f", "$v1, h", *names][:16], beside
+        assert beside.get("more", 0) == max(0, len(told) - 14), beside
+        all_names.append(tuple(names))
+    return all_names
+
+
+def test_columns_of_the_variables_of_a_frame():
+    """What a table of lanes shows at first."""
+    with planted_wave() as (s, planted), Adapter(s.socket) as a:
+        a.start(pid=s.app.pid)
+        a.pause()
+        names, = check_columns(a, s, planted.session, planting.WAVE)
+        assert len(names) > 14, "more than there is room for"
+        assert a.finish() == 0
+    with scene("waves 0 halted 2 scale+104") as s, Adapter(s.socket) as a:
+        a.start(pid=s.app.pid)
+        a.pause()
+        names = check_columns(a, s, s.attach(), {"queue_id": 0, "unit": 0, "index": 0})
+        assert len(names) > 1 and len(set(names)) > 1, "each function has its own"
+        old = a.frame()["id"]
+        a.call("continue", threadId=1)
+        a.pause()
+        assert "out of date" in a.error("gpuAgent/lanes", frameId=old)
+        assert a.finish() == 0
+
+
 def lane_rows(v):
     return [("lane" + "s" * any(c in x["lanes"] for c in ",-") + " " + x["lanes"], in_words(x)) for x in v["lanes"]]
 
