@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* One note of the core of a process, as each of those that are read. */
+#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "corefile/process.h"
+#include "corefile/processor.h"
 #include "fuzzlib.h"
 
 static void check(const struct corefile_mappings *m, const uint8_t *data, size_t size)
@@ -24,6 +26,7 @@ static void check(const struct corefile_mappings *m, const uint8_t *data, size_t
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static const uint16_t machines[] = { EM_X86_64, EM_AARCH64 };
 	struct corefile_mappings mappings = { 0 };
 	struct corefile_process process;
 	struct corefile_thread thread;
@@ -33,6 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	free(mappings.list);
 	if (corefile_process_read(data, size, &process) == 0 && strlen(process.comm) >= sizeof(process.comm))
 		__builtin_trap();
-	(void)corefile_thread_read(data, size, &thread);
+	for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++)
+		(void)corefile_thread_read(corefile_processor_find(machines[i]), data, size, &thread);
 	return 0;
 }
