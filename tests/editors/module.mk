@@ -9,3 +9,4 @@ system_tests += tests/editors/test_vscode_records.py
 system_tests += tests/editors/test_vscode_compare.py
 system_tests += tests/editors/test_vscode_watch.py
 system_tests += tests/editors/test_vscode_running.py
+system_tests += tests/editors/test_vscode_lanes.py

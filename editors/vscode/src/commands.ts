@@ -5,7 +5,9 @@ import type { GpuRecord } from "./client";
 import { pathOf } from "./core";
 import { dump } from "./dump";
 import { handOver } from "./handover";
-import { chooseLane } from "./lanes";
+import { chooseLane } from "./lanes/choose";
+import { COMMAND as LANES_ACTION } from "./lanes/page";
+import type { LaneTables } from "./lanes/panel";
 import { pickProcess } from "./picker";
 import { pinRecord, RecordFiles, removeRecord, saveRecord, showRecord } from "./records";
 import { request } from "./requests";
@@ -30,6 +32,7 @@ export interface Parts {
 	files: RecordFiles;
 	texts: Texts;
 	watcher: Watcher;
+	lanes: LaneTables;
 }
 
 /** The file that was chosen in the explorer, the one that its page names, or one that is asked for. */
@@ -60,6 +63,16 @@ async function goOn(session: Session): Promise<void> {
 async function show(place?: Place): Promise<void> {
 	if (place && !await place.session.show(place.focus))
 		vscode.window.setStatusBarMessage("It runs: pause the GPU to go there", NOTICE_MS);
+}
+
+/** Of the wave of a row, which is gone to, or of the one that the editor shows. */
+async function showLanes({ sessions, lanes }: Parts, row: unknown): Promise<void> {
+	const place = row instanceof Row ? row.node.place : undefined;
+	const session = place?.session ?? sessions.active();
+	if (place)
+		await place.session.show(place.focus);
+	if (session)
+		await lanes.show(session);
 }
 
 /** The process of a row; undefined for what is none. */
@@ -154,6 +167,7 @@ export function commands(parts: Parts): vscode.Disposable[] {
 		openCore: (chosen: unknown) => coreFile(sessions, chosen),
 		takeControl: active(takeControl),
 		chooseLane: active((s) => chooseLane(s.debug)),
+		showLanes: (row: unknown) => showLanes(parts, row),
 		pause: active(pause),
 		pauseAll: every(pause),
 		continueAll: every(goOn),
@@ -170,6 +184,7 @@ export function commands(parts: Parts): vscode.Disposable[] {
 		...ofRecords(parts),
 	};
 	return [
+		vscode.commands.registerCommand(LANES_ACTION, told((id: unknown, action: unknown, n: unknown) => parts.lanes.act(id, action, n))),
 		...Object.entries(table).map(([name, f]) => vscode.commands.registerCommand(`gpu-agent.${name}`, told(f as () => Promise<void>))),
 		vscode.commands.registerCommand("gpu-agent.pickProcess", (config?: vscode.DebugConfiguration) => pickProcess(config?.socket)),
 	];

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Core files in the explorer.  What is opened there is a page with what the waves did, and a session of the debugger.
+import { randomUUID } from "node:crypto";
 import * as vscode from "vscode";
+import { commandLink, document, escaped } from "./html";
 import { run } from "./program";
 import type { Sessions } from "./sessions";
 import { openCore } from "./start";
@@ -14,25 +16,12 @@ export function pathOf(uri: vscode.Uri): string {
 	return uri.fsPath;
 }
 
-function escaped(text: string): string {
-	return text.replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
-}
-
-/** No script runs in it: whatever a core file says is text. */
-function page(file: string, text: string): string {
+function page(file: string, nonce: string, text: string): string {
 	// A URI would come back as one of the machine on which the window is.
-	const again = `command:gpu-agent.openCore?${encodeURIComponent(JSON.stringify([file]))}`;
-	return `<!DOCTYPE html>
-<html>
-<head>
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<style>pre { font-family: var(--vscode-editor-font-family); font-size: var(--vscode-editor-font-size); }</style>
-</head>
-<body>
-<p><a href="${escaped(again)}">Open in the debugger</a></p>
-<pre>${escaped(text)}</pre>
-</body>
-</html>`;
+	return document({
+		title: file, nonce, style: "pre { font-family: var(--vscode-editor-font-family); font-size: var(--vscode-editor-font-size); }",
+		body: `<p>${commandLink("gpu-agent.openCore", [file], "Open in the debugger")}</p>\n<pre>${escaped(text)}</pre>`,
+	});
 }
 
 async function report(file: string): Promise<string> {
@@ -56,9 +45,10 @@ export function coreEditor(sessions: Sessions): vscode.Disposable {
 		openCustomDocument: (uri) => ({ uri, dispose: () => undefined }),
 		resolveCustomEditor: ({ uri }, panel) => {
 			const file = pathOf(uri);
+			const nonce = randomUUID();
 			panel.webview.options = { enableCommandUris: ["gpu-agent.openCore"] };
-			panel.webview.html = page(file, "");
-			void report(file).then((text) => { panel.webview.html = page(file, text); });
+			panel.webview.html = page(file, nonce, "");
+			void report(file).then((text) => { panel.webview.html = page(file, nonce, text); });
 			if (!old.delete(uri.toString()))
 				void openCore(sessions, file);
 		},

@@ -4,6 +4,7 @@
 import * as vscode from "vscode";
 import { commands } from "./commands";
 import { coreEditor } from "./core";
+import { LaneTables } from "./lanes/panel";
 import { links } from "./links";
 import { pickProcess } from "./picker";
 import { environment, program } from "./program";
@@ -75,10 +76,11 @@ export function activate(context: vscode.ExtensionContext): void {
 	const texts = new Texts();
 	const watcher = new Watcher(sessions, files, texts);
 	const queues = new Queues();
+	const lanes = new LaneTables(sessions);
 	void files.clean();
 	context.subscriptions.push(
-		...debuggers(), sessions, tree, stored, texts, watcher, ...vendorContext(sessions),
-		...commands({ sessions, tree, stored, files, texts, watcher }), coreEditor(sessions), links(sessions),
+		...debuggers(), sessions, tree, stored, texts, watcher, lanes, ...vendorContext(sessions),
+		...commands({ sessions, tree, stored, files, texts, watcher, lanes }), coreEditor(sessions), links(sessions),
 		vscode.debug.registerDebugAdapterTrackerFactory(TYPE, {
 			createDebugAdapterTracker: (session) => queues.tracker(session),
 		}),

@@ -34,6 +34,8 @@ export interface Lane {
 	active: boolean;
 	shown: boolean;
 	pc: string;
+	/** Of the wave, where its lanes are at different places. */
+	part?: number;
 	workItem?: number[];
 	global?: number[];
 	exception?: string;
@@ -49,7 +51,9 @@ export interface Lanes {
 	lane?: number;
 	lanes: Lane[];
 	/** Expressions that were asked for, and their types. */
-	columns?: { expression: string; type: string }[];
+	columns?: { expression: string; type?: string }[];
+	/** Variables that there was no room for. */
+	more?: number;
 }
 
 /** What an editor is to show; a wave, a lane of it, or the thread as it is. */
@@ -67,7 +71,9 @@ interface Automatic {
 interface Requests {
 	"gpuAgent/groups": [Automatic, Groups];
 	"gpuAgent/waves": [Automatic & { threadId: number; start: number; count: number }, Waves];
-	"gpuAgent/lanes": [Automatic & { threadId?: number; wave?: WaveName; lane?: number; columns?: string[] }, Lanes];
+	"gpuAgent/lanes": [Automatic & {
+		threadId?: number; frameId?: number; wave?: WaveName; lane?: number; columns?: string[]; variables?: boolean;
+	}, Lanes];
 	"gpuAgent/focus": [Focus & { reveal: boolean }, { revealed: boolean }];
 	"gpuAgent/takeControl": [undefined, { control: boolean }];
 	pause: [{ threadId: number }, undefined];

@@ -8,6 +8,8 @@ export const TYPE = "gpu-agent";
 interface Message {
 	type: string;
 	event?: string;
+	command?: string;
+	arguments?: { frameId?: number };
 }
 
 /** What was told stays true until the adapter says that something else is shown. */
@@ -20,6 +22,9 @@ export class Session {
 	private readonly lanes = new Map<string, Promise<Lanes>>();
 	/** Looks at waves and lanes under way: one at what runs is told to the editor as a change. */
 	private looking = 0;
+	/** The frame whose scopes the editor has asked for last. */
+	private frame?: number;
+	private still = false;
 
 	constructor(readonly debug: vscode.DebugSession) {
 		const { pid, processId, coreFile } = debug.configuration;
@@ -46,6 +51,40 @@ export class Session {
 			this.look(() => request(this.debug, "gpuAgent/lanes", { threadId, wave, automatic })));
 	}
 
+	/** Something stands still: the editor shows that, and nothing moves meanwhile. */
+	get isStill(): boolean {
+		return this.still;
+	}
+
+	/**
+	 * Of the wave that the editor shows, or that was shown last.
+	 * @param wanted  columns of expressions, which are of the frame that the editor shows
+	 */
+	async shownLanes(wanted: { columns?: string[]; variables?: boolean }, automatic: boolean): Promise<Lanes> {
+		const ask = (of: { frameId?: number }): Promise<Lanes> => request(this.debug, "gpuAgent/lanes", { ...wanted, ...of, automatic });
+		if (this.frame === undefined)
+			return ask({});
+		return ask({ frameId: this.frame }).catch((error: unknown) => {
+			// The frame is one of before, or of a thread on a processor.
+			if (error instanceof Error && /out of date|runs on a processor/.test(error.message))
+				return ask({});
+			throw error;
+		});
+	}
+
+	async showLane(threadId: number, lane: number): Promise<void> {
+		await request(this.debug, "gpuAgent/lanes", { threadId, lane });
+	}
+
+	/** @returns whether the editor shows another frame than before */
+	asks(message: Message): boolean {
+		const frame = message.command === "scopes" ? message.arguments?.frameId : undefined;
+		if (frame === undefined || frame === this.frame)
+			return false;
+		this.frame = frame;
+		return true;
+	}
+
 	/** @returns whether the editor goes there: it cannot go to what runs */
 	async show(focus: Focus): Promise<boolean> {
 		return (await request(this.debug, "gpuAgent/focus", { ...focus, reveal: true })).revealed;
@@ -55,6 +94,7 @@ export class Session {
 	hears(message: Message): boolean {
 		if (message.type !== "event" || !["stopped", "continued", "invalidated"].includes(message.event ?? ""))
 			return false;
+		this.still = message.event === "stopped" || (message.event === "invalidated" && this.still);
 		// What a look at waves or lanes has changed is not told again because of it.
 		if (message.event === "invalidated" && this.looking)
 			this.known.clear();
@@ -99,12 +139,15 @@ export class Sessions implements vscode.Disposable {
 	private readonly begun = new Set<string>();
 	private readonly changed = new vscode.EventEmitter<Session | undefined>();
 	private readonly listeners: vscode.Disposable[];
+	private readonly frames = new vscode.EventEmitter<Session>();
 	/** One of them shows something else, or there are others. */
 	readonly onDidChange = this.changed.event;
+	/** The editor shows another frame of one. */
+	readonly onDidChangeFrame = this.frames.event;
 
 	constructor() {
 		this.listeners = [
-			this.changed,
+			this.changed, this.frames,
 			vscode.debug.onDidStartDebugSession((s) => s.type === TYPE && this.add(s)),
 			vscode.debug.onDidTerminateDebugSession((s) => this.remove(s)),
 			vscode.debug.registerDebugAdapterTrackerFactory(TYPE, { createDebugAdapterTracker: (s) => this.tracker(s) }),
@@ -149,6 +192,11 @@ export class Sessions implements vscode.Disposable {
 
 	private tracker(debug: vscode.DebugSession): vscode.DebugAdapterTracker {
 		return {
+			onWillReceiveMessage: (message: Message) => {
+				const session = this.of(debug);
+				if (session.asks(message))
+					this.frames.fire(session);
+			},
 			onDidSendMessage: (message: Message) => {
 				const session = this.of(debug);
 				if (session.hears(message))

@@ -7,6 +7,7 @@ const fs = require("fs");
 const { chromium } = require("playwright-core");
 const compare = require("./compare");
 const cores = require("./cores");
+const lanes = require("./lanes");
 const records = require("./records");
 const running = require("./running");
 const screen = require("./screen");
@@ -21,7 +22,7 @@ const FLAGS = [
 	"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 ];
 
-const STEPS = { ...screen.steps, ...compare, ...cores, ...records, ...running, ...session, ...view, ...watch };
+const STEPS = { ...screen.steps, ...compare, ...cores, ...lanes, ...records, ...running, ...session, ...view, ...watch };
 const STORIES = {
 	running: ["openWorkbench", "openView", "attachToRunning", "faultAfterAttach", "watchAtFault", "watchWhileRunning",
 		"hiddenSources"],
@@ -31,6 +32,9 @@ const STORIES = {
 	abandonedView: ["openWorkbench", "attachToHeld", "takeControl", "openView", "pauseAll", "loseTab"],
 	compare: ["openWorkbench", "compareLater", "saveSnapshots", "compareFiles", "handOver"],
 	cores: ["openWorkbench", "openByDoubleClick", "startAgain", "openByMenu", "badLinks", "coreByLink", "attachByLink"],
+	lanes: ["openWorkbench", "openView", "attachFromView", "pauseAll", "lanesOfWave", "columnsOfLanes", "laneFromTable",
+		"lanesOfFrame", "lanesWhileRunning", "leaveView"],
+	lanesOfWarp: ["openWorkbench", "openView", "attachToWarps", "lanesOfWarp", "leaveView"],
 	records: ["openWorkbench", "openRecords", "newRecord", "openRecord", "pinRecord", "saveRecord", "removeRecord"],
 	watch: ["openWorkbench", "noticeOfException", "openFromNotice", "attachFromNotice", "endedSession"],
 	view: ["openWorkbench", "openView", "attachFromView", "goToWhatRuns", "pauseAll", "goToLane", "leaveView"],

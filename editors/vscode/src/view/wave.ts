@@ -2,7 +2,7 @@
 // Waves of a group, a page at a time, and the lanes of a wave.
 import * as vscode from "vscode";
 import type { Wave } from "../client";
-import { factsOf } from "../lanes";
+import { factsOf } from "../lanes/choose";
 import type { Lane } from "../requests";
 import type { Session } from "../sessions";
 import { FAULT, goes, Node, Place, row } from "./node";
@@ -49,6 +49,7 @@ export class WaveNode implements Node {
 		const item = row(this.id, `wave ${ref.queue_id}:${ref.unit}:${ref.index}`,
 			[...where, `${lanes} of ${width} lanes active`, why || state].join(", "), true);
 		item.iconPath = why ? FAULT : new vscode.ThemeIcon("pulse");
+		item.contextValue = "wave";
 		return goes(item);
 	}
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Lanes of the wave that the editor shows: the values and frames of one of them are shown.
 import * as vscode from "vscode";
-import { Lane, request } from "./requests";
+import { Lane, request } from "../requests";
 
 interface Item extends vscode.QuickPickItem {
 	lane: number;
