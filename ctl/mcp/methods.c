@@ -32,13 +32,18 @@ static void refuse_version(struct server *s, const char *id, const char *version
 	answer_error_data(s, id, MCP_UNSUPPORTED_VERSION, "Unsupported protocol version", data.data);
 }
 
+static struct dap_json meta_of(const struct mcp_message *m)
+{
+	return dap_json_get(m->params, "_meta");
+}
+
 /*
  * The revision of a request: what it says itself, from 2026-07-28 on, or what initialize has agreed on.
  * @return REVISION_NONE: it was answered with an error.
  */
 static enum revision find_revision(struct server *s, const struct mcp_message *m)
 {
-	struct dap_json meta = dap_json_get(m->params, "_meta"), version = dap_json_get(meta, META_VERSION);
+	struct dap_json meta = meta_of(m), version = dap_json_get(meta, META_VERSION);
 	struct dap_json capabilities = dap_json_get(meta, META_CAPABILITIES);
 	char text[VERSION_SIZE];
 
@@ -194,7 +199,8 @@ void method_run(struct server *s, const struct mcp_message *m)
 		run_notification(s, m);
 	else if (call_is_known(s, m->id))
 		answer_error(s, m->id, MCP_INVALID_REQUEST, "a request with this id is not answered yet");
-	else if (!strcmp(m->method, "initialize"))
+	/* A request that names its revision is of one that has no such method. */
+	else if (!strcmp(m->method, "initialize") && !dap_json_has(dap_json_get(meta_of(m), META_VERSION)))
 		run_initialize(s, m);
 	else
 		run_request(s, m);

@@ -61,6 +61,9 @@ def test_requests_of_2026_name_their_revision():
         listed = c.request("tools/list", _meta=MODERN)
         assert listed["ttlMs"] > 0 and listed["cacheScope"] == "private" and listed["resultType"] == "complete", listed
         assert c.error("ping", _meta=MODERN)["code"] == NO_METHOD
+        # It agrees on nothing then: what has no revision is refused as before.
+        assert c.error("initialize", _meta=MODERN, protocolVersion="2025-06-18")["code"] == NO_METHOD
+        assert c.error("tools/list")["code"] == INVALID_PARAMS
         assert c.error("resources/read", _meta=MODERN, uri="gpu-agent://process/1/snapshot/s1")["code"] == INVALID_PARAMS
         c.request("initialize", protocolVersion="2025-06-18")
         assert c.request("tools/list")["tools"] == listed["tools"]

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Clients of the protocol's authors drive gpu-agentctl mcp; they check every message against the schema of its revision."""
+"""Clients and the inspector of the protocol's authors drive gpu-agentctl mcp; they check every message against the schema of its
+revision."""
 import json
 import os
 import pathlib
@@ -16,7 +17,8 @@ import pytest
 import npm
 from harness import BIN, LONG_STOP, Scene, wait_until
 
-HERE = pathlib.Path(__file__).resolve().parent / "sdk"
+ROOM = pathlib.Path(__file__).resolve().parent
+HERE = ROOM / "sdk"
 SECONDS = 120
 
 
@@ -50,3 +52,24 @@ def test_client(script, scene, which):
     assert found["diff"]["content"][0]["text"].split("\n")[1].startswith("HUNG"), found["diff"]
     assert found["progress"] >= 1 and found["cancelled"] and found["again"]["content"], found
     wait_until(lambda: not scene.target_state()["enabled"], "the process is let go")
+
+
+def test_inspector(scene, tmp_path):
+    """Its command line starts a server for each request; --strict fails where a schema is one that some models' vendors refuse."""
+    command = npm.install(ROOM / "inspector") / ".bin/mcp-inspector"
+
+    def inspect(*argv):
+        server = ["-e", f"GPU_AGENT_SOCKET={scene.socket}", BIN / "gpu-agentctl", "mcp"]
+        run = subprocess.run(["node", command, "--cli", *server, "--method", *argv], text=True, capture_output=True, timeout=SECONDS,
+                             stdin=subprocess.DEVNULL, env={**os.environ, "HOME": str(tmp_path)})
+        assert run.returncode == 0, (argv, run.returncode, run.stdout[-2000:], run.stderr[-2000:])
+        return json.loads(run.stdout), run.stderr
+
+    listed, said = inspect("tools/list", "--strict")
+    assert [t["name"] for t in listed["tools"]][:2] == ["list", "doctor"] and len(listed["tools"]) == 10 and not said, (listed, said)
+    answer, _ = inspect("tools/call", "--tool-name", "list")
+    assert f"{scene.app.pid} " in answer["content"][0]["text"], answer
+    answer, _ = inspect("tools/call", "--tool-name", "stacks", "--tool-arg", f"pid={scene.app.pid}", "max_bytes=2048")
+    assert f"pid {scene.app.pid}" in answer["content"][0]["text"], answer
+    templates, _ = inspect("resources/templates/list")
+    assert [t["name"] for t in templates["resourceTemplates"]] == ["snapshot"], templates
