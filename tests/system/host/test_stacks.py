@@ -14,6 +14,7 @@ if __name__ == "__main__":
 
 import pytest
 
+from busyagent import MESSAGE, busy
 from harness import BIN, Scene, as_user, need_root, wait_until
 from pystacks import compare_at_rest, compare_running, start
 
@@ -165,3 +166,18 @@ def test_program_without_its_file():
         copy.unlink()
         doc = s.rpc.call("host.stacks", pid=process.pid)
         assert doc["groups"][0]["frames"][0]["function"] == "<module>", doc
+
+
+@pytest.mark.parametrize("often", [3, 1 << 30])
+def test_who_asks_for_threads_waits_for_a_turn_but_not_for_ever(often):
+    """The agent reads the threads of a few processes at a time: asking again is right, until the time is over that the user gives."""
+    with Scene(app="runtime on; queues 1; spin") as s, busy(s.socket, s.directory / "busy", "host.stacks", often) as agent:
+        for verb in (("stacks", s.app.pid), ("snapshot", s.app.pid, "--host")):
+            del agent.refused[:]
+            run = s.ctl(*verb, "--socket", s.directory / "busy", "--timeout", "30s" if often == 3 else "2s")
+            if often == 3:
+                assert len(agent.refused) == 3 and MESSAGE not in run.stdout + run.stderr and " pause" in run.stdout, run
+            else:
+                # More than once, and with the reason in the end; what else there is of a snapshot is shown.
+                assert len(agent.refused) > 1 and MESSAGE in run.stderr and run.returncode in (6, 8), (len(agent.refused), run)
+                assert (run.returncode == 6) == (verb[0] == "stacks"), run
