@@ -1,6 +1,6 @@
 # Clients in other languages: what is written by hand, and what the schema gives, side by side below
 # $(O)/clients; a program takes such a directory as it is.
-clients_python := $(addprefix gpu_agent/,__init__.py connection.py core.py groups.py host.py py.typed watchdog.py watchdog_helper.py \
+clients_python := $(addprefix gpu_agent/,__init__.py connection.py core.py groups.py host.py job.py launch.py py.typed watchdog.py watchdog_helper.py \
 	$(addprefix adapters/,__init__.py lightning.py node.py pyspy.py ray.py sglang.py torch.py vllm.py)) pyproject.toml README.md
 clients_typescript := $(addprefix src/,connection.ts host.ts index.ts) package.json package-lock.json tsconfig.json README.md
 clients_files := $(addprefix python/,$(clients_python) gpu_agent/protocol.py LICENSE) \

@@ -5,4 +5,4 @@ system_tests += tests/clients/test_python.py tests/clients/test_typescript.py
 # The same as people install them.
 system_tests += tests/clients/test_packages.py
 # What training scripts have of it: programs that stand still.
-system_tests += tests/clients/test_watchdog.py tests/clients/test_watchdog_adapters.py
+system_tests += tests/clients/test_watchdog.py tests/clients/test_watchdog_launch.py tests/clients/test_watchdog_adapters.py

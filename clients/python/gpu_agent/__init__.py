@@ -18,10 +18,15 @@ A core of a process goes into a file of the caller's:
         session = agent.session_attach(pid=4242, control=True)["session"]
         agent.core_begin(session=session)
         gpu_agent.write_core(agent.core_write(session=session)[1], file)
+
+job_report() looks at all processes of a job, and writes a page of HTML:
+
+    found = gpu_agent.job_report("hang.html", job="node")
 """
 
 from .connection import *  # noqa: F401,F403
 from .core import *  # noqa: F401,F403
 from .groups import *  # noqa: F401,F403
 from .host import *  # noqa: F401,F403
+from .job import *  # noqa: F401,F403
 from .protocol import *  # noqa: F401,F403

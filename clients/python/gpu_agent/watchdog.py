@@ -8,6 +8,8 @@
         train(batch)
         watchdog.beat()
 
+Or without a change of the script: python3 -m gpu_agent.watchdog train.py
+
 A process of its own watches a counter in shared memory, which beat() raises: it also sees a stall while a call into C keeps
 the interpreter's lock, when no thread of Python runs.  That process has imported all that it needs by the end of start(),
 does nothing to this process, gives up a report at a deadline, and ends with this process.
@@ -31,52 +33,24 @@ from typing import Any, Dict, Iterator, List, Optional
 
 from . import watchdog_helper as helper
 from .connection import default_socket
+from .job import DEADLINE_S, absolute, first_set, whom_to_ask
 
 __all__ = ["Watchdog", "start", "watch"]
 
 TIMEOUT_S = 120.0
-DEADLINE_S = 10.0
+OUT = "gpu-agent-%r-%t"
 #: Most that starting the helper may take; the helper is given up then.
 _START_S = 5.0
 _FOREVER_S = 1e9
 _RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
-_SIZES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
 #: What makes the same variable mean the same job.
 _JOBS = ("SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "PMIX_NAMESPACE", "MASTER_PORT")
 _log = logging.getLogger("gpu_agent.watchdog")
 _running: List[Watchdog] = []
+#: Those that watch until the program does so itself.
+_launched: List[Watchdog] = []
 #: Of each thread that forks now, the timers that it holds.
 _forking: Dict[int, List[_Traceback]] = {}
-
-
-def _first(names: Any) -> Optional[str]:
-    return next((os.environ[name] for name in names if os.environ.get(name)), None)
-
-
-def _absolute(path: str) -> str:
-    """The helper leaves the directory; where that was removed, a path stays as it is, and the report says what is wrong with it."""
-    try:
-        return os.path.abspath(path)
-    except OSError:
-        return path
-
-
-def _whom_to_ask(job: str) -> List[str]:
-    """Options of `gpu-agentctl job`."""
-    slurm = os.environ.get("SLURM_JOB_ID", "")
-    if job == "auto" and slurm.isdigit() and os.environ.get("SLURM_STEP_ID") and shutil.which("srun"):
-        job = "slurm"
-    elif job == "auto":
-        size = _first(_SIZES) or "1"
-        job = "node" if size.isdigit() and int(size) > 1 else "this"
-    if job == "slurm" and slurm.isdigit():
-        return ["--slurm", slurm]
-    if job.startswith("hosts:"):
-        return ["--hosts", _absolute(job[len("hosts:"):])]
-    known = {"this": ["--pids", str(os.getpid())], "node": ["--all"]}
-    if job not in known:
-        raise ValueError(f"job: {job!r} is not auto, this, node, hosts:FILE, or slurm within a job of Slurm")
-    return known[job]
 
 
 def _lacks(ctl: Optional[str], path: str) -> str:
@@ -222,11 +196,17 @@ class Watchdog:
     @property
     def watching(self) -> bool:
         """Whether the process that watches is there."""
-        if self._pipe < 0:
+        pipe = self._pipe  # Another thread may call stop() meanwhile.
+        if pipe < 0:
             return False
         poller = select.poll()
-        poller.register(self._pipe, select.POLLOUT)
+        poller.register(pipe, select.POLLOUT)
         return not any(event & (select.POLLERR | select.POLLHUP) for _, event in poller.poll(0))
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that hold now."""
+        return self._timeout
 
     @property
     def stalls(self) -> int:
@@ -358,7 +338,17 @@ def _seconds(timeout: Optional[float]) -> float:
         return TIMEOUT_S
 
 
-def start(timeout: Optional[float] = None, *, job: str = "auto", out: str = "gpu-agent-%r-%t", rank: Optional[int] = None,
+def give_way(watchdog: Watchdog) -> None:
+    """This one watches until the program calls start() itself."""
+    _launched.append(watchdog)
+
+
+def _take_over() -> None:
+    while _launched:
+        _launched.pop().stop()
+
+
+def start(timeout: Optional[float] = None, *, job: str = "auto", out: str = OUT, rank: Optional[int] = None,
           deadline: float = DEADLINE_S) -> Watchdog:
     """Watch this process: when there is no beat() for `timeout` seconds, write a report, once for each stall.
 
@@ -376,14 +366,15 @@ def start(timeout: Optional[float] = None, *, job: str = "auto", out: str = "gpu
     seconds = _seconds(timeout)
     if not 0 < deadline < _FOREVER_S:
         raise ValueError(f"deadline: {deadline} is no time in which a report can be written")
-    words = _whom_to_ask(job)
+    words = whom_to_ask(job)
     if not seconds:
+        _take_over()
         watchdog.reason = "it is turned off"
         return watchdog
     ctl, path = shutil.which("gpu-agentctl"), default_socket()
     watchdog.reason = _lacks(ctl, path)
-    watchdog.agent, watchdog.out = not watchdog.reason, _absolute(out)
-    number = str(rank) if rank is not None else _first(_RANKS)
+    watchdog.agent, watchdog.out = not watchdog.reason, absolute(out)
+    number = str(rank) if rank is not None else first_set(_RANKS)
     what = {"pid": os.getpid(), "rank": number, "ctl": ctl, "socket": path, "words": words, "out": watchdog.out,
             "deadline": deadline, "job": "-".join(os.environ[n] for n in _JOBS if os.environ.get(n)) or str(os.getuid())}
     _running.append(watchdog)
@@ -394,6 +385,7 @@ def start(timeout: Optional[float] = None, *, job: str = "auto", out: str = "gpu
         watchdog.reason = f"nobody watches: {error}"
         _log.warning("gpu-agent watchdog: %s", watchdog.reason)
         return watchdog
+    _take_over()
     if not watchdog.agent:
         _log.warning("gpu-agent watchdog: no agent now (%s); without one, a report has only what the kernel and faulthandler tell",
                      watchdog.reason)
@@ -405,3 +397,8 @@ def watch(timeout: Optional[float] = None, **options: Any) -> Iterator[Watchdog]
     """start() until the end of the block."""
     with start(timeout, **options) as watchdog:
         yield watchdog
+
+
+if __name__ == "__main__":
+    from .launch import main
+    sys.exit(main())
