@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A job that mpirun has started: each rank has the name that Open MPI gave it, and the odd one is named.
+"""A job that mpirun has started: each rank has the name that Open MPI gave it, and the odd ones are named.
 
-Needs Debian's openmpi-bin.
+Needs Debian's openmpi-bin.  JOB_RANKS=64 makes the job as large as that.
 """
 import os
 import shutil
@@ -15,11 +15,14 @@ if __name__ == "__main__":
     os.execvp((alone + ["pytest-3"])[0], [*alone, "pytest-3", "--lines", *sys.argv])
 
 import json
+import time
 
 from harness import BIN, Scene, need_root, wait_until
 from test_job import document, missing
+from test_slurm import scenes_of
 
-RANKS, ODD, PARTIAL = 4, 2, 8
+RANKS, PARTIAL = int(os.environ.get("JOB_RANKS", "8")), 8
+ODD = (2, RANKS - 2)
 
 
 def test_job_of_mpirun():
@@ -27,22 +30,27 @@ def test_job_of_mpirun():
     if not shutil.which("mpirun"):
         raise SkipTest("not installed: mpirun")
     with Scene(app=None, gpus="gfx90a,gfx90a") as s:
+        waits, odd = scenes_of(s)
         program = f"exec {BIN}/gpu-agent-simapp --kfd {s.mount}/kfd --scene"
         # orted would listen on all addresses.
         s.start("mpirun", ["mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "oob_tcp_if_include", "lo", "-np", RANKS,
-                           "sh", "-c", f"if [ $OMPI_COMM_WORLD_RANK = {ODD} ]; then {program} progress; else {program} hang; fi"],
+                           "sh", "-c", f"case $OMPI_COMM_WORLD_RANK in {ODD[0]}|{ODD[1]}) {program} {odd};; esac; {program} {waits}"],
                 env={"OMPI_MCA_btl": "self,vader"})
 
         def all_ranks():
             found = json.loads(s.ctl("list", "-j").stdout)["processes"]
             # Before it has set up its queues, each may be the odd one.
             return found if len(found) == RANKS and all(p.get("queues") for p in found) else None
-        processes = wait_until(all_ranks, "ranks", 40)
+        processes = wait_until(all_ranks, "ranks", 40 + RANKS)
         for whom in (("--all",), ("--pids", ",".join(str(p["pid"]) for p in processes))):
             found = document(s.ctl("job", *whom, "-j"))
             # Their order is that in which they have answered, or of their names.
             assert sorted(r["name"] for r in found["ranks"]) == [f"rank{n}" for n in range(RANKS)], found["ranks"]
-            assert f"rank{ODD}" in [r["name"] for r in found["ranks"] if "odd" in r], [(r["name"], r.get("odd")) for r in found["ranks"]]
-        # One that is not asked is missing: the others know how many there are.
-        found = document(s.ctl("job", "--pids", ",".join(str(p["pid"]) for p in processes[1:]), "-j"), PARTIAL)
-        assert missing(found, f"{RANKS - 1} of {RANKS} ranks were seen; rank")
+            assert {r["name"] for r in found["ranks"] if "odd" in r} == {f"rank{n}" for n in ODD}, [(r["name"], r.get("odd")) for r in found["ranks"]]
+        # One that is not asked is missing: the others know how many there are.  One that is gone is missing as well, with the reason.
+        begun = time.monotonic()
+        found = document(s.ctl("job", "--pids", ",".join(str(p["pid"]) for p in processes[1:]) + ",4194303", "-j"), PARTIAL)
+        print(f"{RANKS} ranks: {time.monotonic() - begun:.2f} s")
+        assert missing(found, f"{RANKS - 1} of {RANKS} ranks were seen; rank") and missing(found, "not seen: process 4194303 of ")
+        names = [r["name"] for r in found["ranks"]]
+        assert {r["name"] for r in found["ranks"] if "odd" in r} == {f"rank{n}" for n in ODD} & {*names}, [(r["name"], r.get("odd")) for r in found["ranks"]]
