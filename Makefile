@@ -4,6 +4,7 @@
 #   make check           build with ASan+UBSan and run every test this machine can run
 #   make vscode          the extension for VS Code, build/vscode/gpu-agent.vsix; needs npm
 #   make bench           measure; prints a table of ratios
+#   make bench-curves    how times and memory grow with what there is to look at
 #   make bench-compare BASE=COMMIT   the same here and there; fails where a ratio is worse by a tenth
 #   make dist            the sources of the last commit, build/gpu-agent-VERSION.tar.xz
 #   make install         DESTDIR= prefix= sysconfdir= libexecdir= ... honoured
@@ -233,6 +234,11 @@ check-unit: tests
 .PHONY: bench
 bench: all $(foreach p,$(bench_programs),$(O)/bench/$(p))
 	$(Q)bench/run --build $(O)
+
+# CURVES="waves ranks" measures those alone.
+.PHONY: bench-curves
+bench-curves: all
+	$(Q)bench/curves --build $(O) $(CURVES)
 
 # BASE=COMMIT, a directory, or a file of `bench/run --json`; PARTS="ping wave" measures those alone.
 .PHONY: bench-compare
