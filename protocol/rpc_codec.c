@@ -14,6 +14,7 @@
 
 #include "base/out.h"
 #include "base/str.h"
+#include "protocol/rpc_copy.h"
 #include "protocol/rpc_scan.h"
 #include "rpc_gen.h"
 
@@ -462,6 +463,57 @@ void rpc_encode_struct(struct out *o, const struct rpc_struct *s, const void *va
 		first = false;
 	}
 	out_char(o, '}');
+}
+
+/* ------------------------------------------------------------------ copying ------------------ */
+
+static int copy_value(struct rpc_arena *a, const struct rpc_member *m, const char *from, char *to)
+{
+	const char *text, *copy;
+
+	if (m->kind == RPC_KIND_STRUCT)
+		return rpc_copy_struct(a, m->structure, from, to);
+	if (m->kind != RPC_KIND_STRING && m->kind != RPC_KIND_JSON) {
+		memcpy(to, from, element_size(m));
+		return 0;
+	}
+	text = *(const char *const *)from;
+	copy = rpc_arena_strdup(a, text ? text : m->kind == RPC_KIND_JSON ? "null" : "");
+	memcpy(to, &copy, sizeof(copy));
+	return copy ? 0 : rpc_arena_error(a);
+}
+
+static int copy_array(struct rpc_arena *a, const struct rpc_member *m, const char *from, char *to)
+{
+	size_t n = *(const size_t *)(from + m->n_offset), size = element_size(m);
+	const char *elements = *(const char *const *)(from + m->offset);
+	char *copy = rpc_arena_array(a, n, size);
+	int r = copy ? 0 : rpc_arena_error(a);
+
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = copy_value(a, m, elements + i * size, copy + i * size);
+	memcpy(to + m->offset, &copy, sizeof(copy));
+	memcpy(to + m->n_offset, &n, sizeof(n));
+	return r;
+}
+
+int rpc_copy_struct(struct rpc_arena *a, const struct rpc_struct *s, const void *from, void *ret)
+{
+	const char *source = from;
+	char *to = ret;
+	int r = 0;
+
+	memset(ret, 0, s->size);
+	for (size_t i = 0; r == 0 && i < s->n; i++) {
+		const struct rpc_member *m = &s->members[i];
+
+		if (!is_present(m, source))
+			continue;
+		if (m->has_flag)
+			*(bool *)(to + m->has_offset) = true;
+		r = m->array ? copy_array(a, m, source, to) : copy_value(a, m, source + m->offset, to + m->offset);
+	}
+	return r;
 }
 
 bool rpc_struct_is_bare(const struct rpc_struct *structure)

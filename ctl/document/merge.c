@@ -15,6 +15,7 @@
 #include "base/out.h"
 #include "base/str.h"
 #include "ctl/document/place.h"
+#include "protocol/rpc_copy.h"
 #include "protocol/stop_reason.h"
 
 /* One document that was added. */
@@ -81,31 +82,14 @@ int merge_add_missing(struct merge *m, const char *text)
 
 /* ------------------------------------------------------------------ adding ------------------- */
 
-/*
- * Make a deep copy of what is kept: a document is written and read back, so that the copy needs no
- * code of its own for each member.
- */
-static int copy_kept(struct merge *m, const struct rpc_gpu_snapshot_result *s,
-		     struct rpc_gpu_snapshot_result *ret, struct agent_err *err)
+/* Make a deep copy of what is kept. */
+static int copy_kept(struct merge *m, const struct rpc_gpu_snapshot_result *s, struct rpc_gpu_snapshot_result *ret)
 {
 	struct rpc_gpu_snapshot_result kept = *s;
-	struct json_object *obj = NULL;
-	auto_out struct out text = { 0 };
-	struct rpc_decoder d;
-	int r;
 
 	kept.has_waves = kept.has_registers = kept.has_why = false;
 	kept.n_devices = kept.n_queues = 0;
-	rpc_gpu_snapshot_result_encode(&text, &kept);
-	if (out_error(&text))
-		return agent_err_set(err, RPC_ERROR_INTERNAL, -out_error(&text), "merge", NULL,
-				     "out of memory");
-	rpc_decoder_init_lenient(&d, "document", &m->arena, err);
-	r = rpc_json_parse(text.data, text.size, &obj, err);
-	if (r == 0)
-		r = rpc_gpu_snapshot_result_decode(&d, obj, ret);
-	rpc_json_put(obj);
-	return r;
+	return rpc_copy_struct(&m->arena, &rpc_gpu_snapshot_result_struct, &kept, ret);
 }
 
 /*
@@ -279,18 +263,16 @@ static int forget_absent(struct merge *m, struct rpc_gpu_snapshot_result *s)
 int merge_add(struct merge *m, const struct document *d, struct agent_err *err)
 {
 	struct source source = { .first_rank = merge_ranks(m) };
-	int r = copy_kept(m, &d->snapshot, &source.s, err);
+	int r;
 
-	if (r < 0)
-		return r;
-	if (!d->merged && make_rank(m, d, &source.s) < 0)
+	if (copy_kept(m, &d->snapshot, &source.s) < 0 || (!d->merged && make_rank(m, d, &source.s) < 0))
 		return agent_err_no_memory(err, "merge");
 	r = check_ranks(m, d->name, &source.s, err);
 	if (r == 0)
 		r = check_groups(d->name, &source.s, err);
 	if (r < 0)
 		return r;
-	if (forget_absent(m, &source.s) < 0)
+	if (d->merged && forget_absent(m, &source.s) < 0)
 		return agent_err_no_memory(err, "merge");
 	source.n_ranks = source.s.n_ranks;
 	out_bytes(&m->ranks, source.s.ranks, source.n_ranks * sizeof(struct rpc_rank));
@@ -416,14 +398,20 @@ static int ranks_of_group(struct rpc_arena *scratch, const struct entry *e, cons
 	return renumber(scratch, e->source, e->group->ranks, new, ret);
 }
 
-/* The lowest rank of a set. */
-static size_t first_rank(const struct merge_set *s)
+/* The lowest rank of a group in the result.  A set of all ranks for each group of each document would take too long. */
+static int find_first(struct rpc_arena *scratch, const struct entry *e, const size_t *new, size_t *ret)
 {
-	size_t i = 0;
+	const size_t *ranks = new + e->source->first_rank;
+	struct merge_set own;
+	int r = merge_set_init(scratch, e->source->n_ranks, &own);
 
-	while (i < s->n && !merge_set_has(s, i))
-		i++;
-	return i;
+	if (r == 0)
+		r = merge_set_parse(e->group->ranks, &own);
+	*ret = SIZE_MAX;
+	for (size_t i = 0; r == 0 && i < own.n; i++)
+		if (merge_set_has(&own, i) && ranks[i] < *ret)
+			*ret = ranks[i];
+	return r;
 }
 
 /* List the groups of all documents, with their keys and first ranks. */
@@ -442,16 +430,12 @@ static int make_entries(struct merge *m, const size_t *new, struct entry **ret, 
 	*ret_n = n;
 	for (size_t i = 0; list && i < n_sources; i++)
 		for (size_t k = 0; k < sources[i].s.n_groups; k++) {
-			struct merge_set set;
-
 			rpc_arena_reset(&scratch);
 			*list = (struct entry){ .group = &sources[i].s.groups[k],
 						.source = &sources[i] };
 			list->key = place_key(&m->arena, list->group, false);
-			if (!list->key || merge_set_init(&scratch, merge_ranks(m), &set) < 0 ||
-			    ranks_of_group(&scratch, list, new, &set) < 0)
+			if (!list->key || find_first(&scratch, list, new, &list->first) < 0)
 				return -ENOMEM;
-			list->first = first_rank(&set);
 			list++;
 		}
 	return list ? 0 : rpc_arena_error(&m->arena);

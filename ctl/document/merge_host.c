@@ -33,7 +33,9 @@ int merge_host_rank(struct rpc_arena *a, struct rpc_gpu_snapshot_result *s)
 struct entry {
 	const char *key;
 	struct rpc_merged_threads threads;
-	struct merge_set set; /* Ranks of the result. */
+	const struct merge_part *part;
+	struct merge_set own; /* Ranks of that document. */
+	struct merge_set set; /* Ranks of the result: of the first of one key, and then of all of them. */
 	size_t first;	      /* The lowest of them. */
 	size_t order;	      /* Among the groups of all documents. */
 };
@@ -62,51 +64,63 @@ static int compare_results(const void *x, const void *y)
 	return compare_entries(x, y);
 }
 
-static int fill(struct rpc_arena *a, const struct merge_part *part, size_t at, size_t n_ranks, struct entry *ret)
+static int fill(struct rpc_arena *a, const struct merge_part *part, size_t at, struct entry *ret)
 {
 	const struct rpc_merged_threads *t = &part->s->host_groups[at];
-	struct merge_set own;
 	const char *key = host_key(a, &t->group);
-	int r = key ? merge_set_init(a, part->s->n_ranks, &own) : -ENOMEM;
+	int r = key ? merge_set_init(a, part->s->n_ranks, &ret->own) : -ENOMEM;
 
 	if (r == 0)
-		r = merge_set_parse(t->ranks, &own);
-	if (r == 0)
-		r = merge_set_init(a, n_ranks, &ret->set);
+		r = merge_set_parse(t->ranks, &ret->own);
 	if (r < 0)
 		return r;
 	ret->key = rpc_arena_printf(a, "%d %s", t->main, key);
 	ret->threads = *t;
+	ret->part = part;
 	ret->first = SIZE_MAX;
-	for (size_t i = 0; i < own.n; i++)
-		if (merge_set_has(&own, i)) {
-			merge_set_add(&ret->set, part->ranks[i]);
-			ret->first = part->ranks[i] < ret->first ? part->ranks[i] : ret->first;
-		}
+	for (size_t i = 0; i < ret->own.n; i++)
+		if (merge_set_has(&ret->own, i) && part->ranks[i] < ret->first)
+			ret->first = part->ranks[i];
 	return ret->key ? 0 : rpc_arena_error(a);
+}
+
+static void add_ranks(struct merge_set *to, const struct entry *e)
+{
+	for (size_t i = 0; i < e->own.n; i++)
+		if (merge_set_has(&e->own, i))
+			merge_set_add(to, e->part->ranks[i]);
 }
 
 static void add(struct entry *to, const struct entry *more)
 {
 	struct rpc_thread_group *g = &to->threads.group;
 
-	merge_set_join(&to->set, &more->set);
+	add_ranks(&to->set, more);
 	g->threads = g->threads > UINT32_MAX - more->threads.group.threads ? UINT32_MAX :
 									      g->threads + more->threads.group.threads;
 	/* They are counts and ids of one process. */
 	g->has_switches = false;
 }
 
-static size_t join(struct entry *list, size_t n)
+/* Entries of one key, which are neighbours, become one: only these have sets of all ranks. */
+static int join(struct rpc_arena *a, struct entry *list, size_t n_ranks, size_t *n)
 {
 	size_t last = 0;
+	int r = 0;
 
-	for (size_t i = 1; i < n; i++)
-		if (!strcmp(list[last].key, list[i].key))
-			add(&list[last], &list[i]);
-		else
-			list[++last] = list[i];
-	return n ? last + 1 : 0;
+	for (size_t i = 0; r == 0 && i < *n; i++) {
+		if (i && !strcmp(list[last - 1].key, list[i].key)) {
+			add(&list[last - 1], &list[i]);
+			continue;
+		}
+		list[last] = list[i];
+		r = merge_set_init(a, n_ranks, &list[last].set);
+		if (r == 0)
+			add_ranks(&list[last].set, &list[last]);
+		last++;
+	}
+	*n = last;
+	return r;
 }
 
 /* ------------------------------------------------------------------ odd ranks ---------------- */
@@ -197,12 +211,14 @@ int merge_host(struct rpc_arena *a, const struct merge_part *parts, size_t n, st
 	for (size_t i = 0; r == 0 && i < n; i++)
 		for (size_t k = 0; r == 0 && k < parts[i].s->n_host_groups; k++, at++) {
 			list[at].order = at;
-			r = fill(a, &parts[i], k, ret->n_ranks, &list[at]);
+			r = fill(a, &parts[i], k, &list[at]);
 		}
 	if (r < 0)
 		return r;
 	qsort(list, all, sizeof(*list), compare_entries);
-	all = join(list, all);
+	r = join(a, list, ret->n_ranks, &all);
+	if (r < 0)
+		return r;
 	qsort(list, all, sizeof(*list), compare_results);
 	for (size_t i = 0; i < all; i++) {
 		ret->host_groups[i] = list[i].threads;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/out.h"
 #include "ctl/document/merge.h"
+#include "protocol/rpc_copy.h"
 #include "tests/unit/ctl/ctl_snapshot.h"
 #include "testlib.h"
 
@@ -44,6 +45,30 @@ static struct document rank_document(struct snapshot_build *b, char name[32], un
 	snprintf(name, 32, "dir/rank%u.json", rank);
 	b->s.process.pid = 100 + rank;
 	return (struct document){ .name = name, .snapshot = b->s };
+}
+
+/* A copy has what the document has, and needs nothing of it. */
+static void copies_documents(void)
+{
+	auto_out struct out before, after;
+	auto_rpc_arena struct rpc_arena arena, small;
+	struct rpc_gpu_snapshot_result copy, again;
+	struct snapshot_build b;
+
+	out_init(&before, 0);
+	out_init(&after, 0);
+	rpc_arena_init(&arena, 0);
+	rpc_arena_init(&small, 100);
+	snapshot_build(&b, 1, "q0:5/9 q1:? g100:64@0/5 g200:2@0/5! missing=device 7: x");
+	/* Of what is not there, nothing is kept. */
+	b.s.n_waves = 7;
+	rpc_gpu_snapshot_result_encode(&before, &b.s);
+	TEST_EQ_FATAL(rpc_copy_struct(&arena, &rpc_gpu_snapshot_result_struct, &b.s, &copy), 0);
+	memset(&b, 0xff, sizeof(b));
+	TEST_EQ(copy.n_waves, 0);
+	rpc_gpu_snapshot_result_encode(&after, &copy);
+	TEST_STR(after.data, before.data);
+	TEST_EQ(rpc_copy_struct(&small, &rpc_gpu_snapshot_result_struct, &copy, &again), -EFBIG);
 }
 
 /* Merge texts, one for each rank. */
@@ -539,7 +564,7 @@ static void says_how_two_ranks_differ(void)
 }
 
 TEST_SUITE(ctl_merge, TEST(says_how_two_ranks_differ),
-	   TEST(prints_and_reads_sets), TEST(adds_up_ranks), TEST(adds_up_parts), TEST(names_the_odd_one),
+	   TEST(copies_documents), TEST(prints_and_reads_sets), TEST(adds_up_ranks), TEST(adds_up_parts), TEST(names_the_odd_one),
 	   TEST(steps_do_not_matter), TEST(refuses_a_rank_twice), TEST(refuses_sets_that_lie),
 	   TEST(prints_a_tree), TEST(prints_ranks_that_agree), TEST(prints_a_rank_alone),
 	   TEST(names_ranks_that_are_absent), TEST(limits_what_it_says),
