@@ -53,10 +53,38 @@ static int decode(struct rpc_decoder *d, struct json_object *obj, struct documen
 	return r;
 }
 
+/* What `cores info -j` prints has the document of the record in it.  @return NULL where it is nothing of that kind. */
+static const char *in_record(struct json_object *obj, struct rpc_arena *arena)
+{
+	struct agent_err ignored = { 0 };
+	struct rpc_cores_info_result info;
+	struct rpc_decoder d;
+
+	rpc_decoder_init_lenient(&d, "document", arena, &ignored);
+	return rpc_cores_info_result_decode(&d, obj, &info) == 0 ? info.snapshot : NULL;
+}
+
+static int parse(struct rpc_decoder *d, const char *text, size_t size, struct document *ret)
+{
+	struct json_object *obj = NULL;
+	const char *inner;
+	int r = rpc_json_parse(text, size, &obj, d->err);
+
+	inner = r == 0 ? in_record(obj, d->arena) : NULL;
+	if (inner) {
+		rpc_json_put(obj);
+		obj = NULL;
+		r = rpc_json_parse(inner, strlen(inner), &obj, d->err);
+	}
+	if (r == 0)
+		r = decode(d, obj, ret);
+	rpc_json_put(obj);
+	return r;
+}
+
 int document_parse(const char *name, const char *text, size_t size, struct rpc_arena *arena,
 		   struct document *ret, struct agent_err *err)
 {
-	struct json_object *obj = NULL;
 	struct rpc_decoder d;
 	int r;
 
@@ -64,10 +92,7 @@ int document_parse(const char *name, const char *text, size_t size, struct rpc_a
 	rpc_decoder_init_lenient(&d, "document", arena, err);
 	/* The document is the user's: what is wrong with it is no internal error. */
 	d.code = RPC_ERROR_INVALID_PARAMS;
-	r = rpc_json_parse(text, size, &obj, err);
-	if (r == 0)
-		r = decode(&d, obj, ret);
-	rpc_json_put(obj);
+	r = parse(&d, text, size, ret);
 	if (r < 0)
 		agent_err_prepend(err, "%.100s", name);
 	return r;

@@ -35,7 +35,7 @@ struct document {
 };
 
 /**
- * Parse the text of a document.
+ * Parse the text of a document, or of a stored record, as `cores info -j` prints it, which has one in it.
  * @param name  Name of the file, for messages.
  * @return 0, or negative with @p err: invalid_params (not such a document; the message names the
  *         file and the place in it), too_large, internal (memory).

@@ -238,6 +238,14 @@ def test_live_and_core():
         run = s.ctl("snapshot", s.app.pid, "--host", "-j")
         page = page_of(ctl("report", "-", given=run.stdout.encode()), run.returncode)
         assert "Threads on the processors" in page.texts["h2"]
+        # From what the agent has stored, as well as other verbs do.
+        assert s.ctl("snapshot", s.app.pid, "--record").returncode in (0, PARTIAL)
+        record = s.ctl("cores", "info", "-j").stdout
+        inside = json.loads(record)["snapshot"]
+        page = page_of(ctl("report", "-", given=record.encode()), 0 if inside["complete"] else PARTIAL)
+        assert page.document()["time_us"] == inside["time_us"] and page.document()["process"]["pid"] == s.app.pid
+        for verb in ("analyze", "merge"):
+            assert json.loads(ctl(verb, "-", "-j", given=record.encode()).stdout)["process"]["pid"] == s.app.pid, verb
         core = s.directory / "core"
         s.ctl("dump", s.app.pid, "-o", core)
         page = page_of(ctl("report", core))
