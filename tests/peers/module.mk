@@ -2,7 +2,7 @@
 system_tests += tests/peers/test_dbgapi.py tests/peers/test_dbgapi_core.py tests/peers/test_uapi.py tests/peers/test_cuda_gdb.py \
 	tests/peers/test_cuda_lines.py tests/peers/test_cuda_parts.py tests/peers/test_gdb_values.py \
 	tests/peers/test_cudbg_abi.py tests/peers/test_cuda_driver.py tests/peers/test_rocm.py tests/peers/test_rocm_dbgapi.py \
-	tests/peers/test_rocm_ranks.py tests/peers/test_rocm_handshake.py tests/peers/test_rocm_demo.py tests/peers/test_waits.py tests/peers/test_host_frames.py \
+	tests/peers/test_rocm_ranks.py tests/peers/test_rocm_handshake.py tests/peers/test_rocm_demo.py tests/peers/test_waits.py \
 	tests/peers/recording/test_recordings.py
 
 # The core that NVIDIA's debugger is asked about.
