@@ -67,6 +67,7 @@ $(eval $(call fuzz_target,hoststack_native,hoststack))
 $(eval $(call fuzz_target,hoststack_asyncio,hoststack))
 $(eval $(call fuzz_target,waits,waits symbols))
 $(eval $(call fuzz_target,waits_graph,waits))
+$(eval $(call fuzz_target,waits_sass,waits))
 $(eval $(call fuzz_target,store,store))
 
 $(eval $(call fuzz_target,dap,dap disasm protocol,$(protocol_ldlibs) $(disasm_ldlibs) -lpthread))

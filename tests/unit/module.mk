@@ -14,6 +14,7 @@ $(eval $(call unit_test,hoststack_native,hoststack base))
 $(eval $(call unit_test,waits,waits symbols base))
 $(eval $(call unit_test,waits_graph,waits base))
 $(eval $(call unit_test,waits_poll,waits base))
+$(eval $(call unit_test,waits_sass,waits base))
 $(eval $(call unit_test,agentd_ipc,agentd base))
 $(eval $(call unit_test,agentd_child,agentd base))
 # A signal that comes between a seize and the stop.

@@ -188,8 +188,11 @@ void cuda_warp_add_number(uint32_t n_lanes, struct cudbgshim_dim3 block_dim, uin
 	uint64_t number =
 		thread.x + (uint64_t)block_dim.x * (thread.y + (uint64_t)block_dim.y * thread.z);
 
+	const uint64_t threads = (uint64_t)block_dim.x * block_dim.y * block_dim.z;
+
 	if (!n_lanes || number < lane)
 		return;
+	ret->group_waves = threads <= UINT16_MAX ? (uint16_t)((threads + n_lanes - 1) / n_lanes) : 0;
 	number = (number - lane) / n_lanes;
 	ret->has_wave_in_group = number <= UINT8_MAX;
 	ret->wave_in_group = (uint8_t)number;

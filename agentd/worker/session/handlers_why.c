@@ -40,10 +40,6 @@ int handlers_tell_waits(struct session *s, struct rpc_arena *a, const struct sna
 	struct wait_options o = { .look_up_ms = look_up_ms, .memory = memory_of(s), .stood_ns = stood_ns(s) };
 	int r;
 
-	if (s->target->ops->vendor != RPC_VENDOR_AMD) {
-		r = snapshot_miss(a, doc, "why: what waves of this vendor's devices wait for is not known");
-		return r < 0 ? agent_err_no_memory(err, NULL) : 0;
-	}
 	o.of_wave = rpc_arena_array(a, seen->waves.n_waves, sizeof(*o.of_wave));
 	if (!o.of_wave)
 		return agent_err_no_memory(err, NULL);
@@ -64,16 +60,14 @@ int handlers_tell_waits(struct session *s, struct rpc_arena *a, const struct sna
 int handlers_why_get(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 		     const struct rpc_why_get_params *params, struct rpc_why_get_result *ret, struct agent_err *err)
 {
-	const struct snapshot_options look = { .waves = true, .registers = true };
 	struct session *s = ctx;
+	/* Those of NVIDIA's devices take a call for each, and nothing is told by them. */
+	const struct snapshot_options look = { .waves = true, .registers = s->target->ops->vendor == RPC_VENDOR_AMD };
 	struct wait_options o = { .has_since = params->has_since, .since = params->since };
 	uint32_t retry_ms, left_ms, ms = params->has_max_stop_ms ? params->max_stop_ms : HANDLERS_STOP_MS;
 	struct snapshot seen;
 	int r;
 
-	if (s->target->ops->vendor != RPC_VENDOR_AMD)
-		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
-				     "what waves of this vendor's devices wait for is not known");
 	arena->limit = TARGET_ARENA_MAX;
 	ms = readers_stop_begin(s, ms, &retry_ms);
 	if (!ms)

@@ -408,6 +408,26 @@ int code_kernel_around(struct code_set *s, uint64_t address, struct code_symbol 
 	return r < 0 ? r : export_symbol(s, &symbol, ret);
 }
 
+/* Images of NVIDIA's driver have addresses in their section headers alone. */
+static int section_bytes(const struct elf_view *v, uint64_t address, void *buf, size_t size)
+{
+	for (size_t i = 0; i < v->n_sections; i++) {
+		Elf64_Shdr h = elf_view_section(v, i);
+		const uint8_t *bytes;
+		size_t n;
+
+		if (h.sh_type != SHT_PROGBITS || !(h.sh_flags & SHF_EXECINSTR) || address < h.sh_addr ||
+		    address - h.sh_addr >= h.sh_size || size > h.sh_size - (address - h.sh_addr))
+			continue;
+		bytes = elf_view_range(v, h.sh_offset + (address - h.sh_addr), size, &n);
+		if (!bytes || n < size)
+			continue;
+		memcpy(buf, bytes, size);
+		return 0;
+	}
+	return -ENOENT;
+}
+
 int code_bytes(struct code_set *s, uint64_t address, void *buf, size_t size)
 {
 	const struct elf_view *v;
@@ -431,7 +451,7 @@ int code_bytes(struct code_set *s, uint64_t address, void *buf, size_t size)
 		memcpy(buf, bytes, size);
 		return 0;
 	}
-	return -ENOENT;
+	return section_bytes(v, address, buf, size);
 }
 
 int code_arguments(struct code_set *s, uint64_t handle, bool hidden, struct values_arguments *ret)

@@ -58,7 +58,7 @@ struct wave {
 	/** Of the wave and of each of its parts; NULL: all lanes are at one place. */
 	struct wave_parts *parts;
 	struct wave_saved saved;
-	uint16_t group_waves; /**< AMD: how many waves its workgroup was launched with; 0: not known. */
+	uint16_t group_waves; /**< How many waves its workgroup was launched with; 0: not known. */
 	uint32_t group;	      /**< Of a part: set by group_waves(). */
 	uint8_t state;	      /**< enum rpc_wave_state. */
 	uint8_t lanes, width; /**< Active lanes, all lanes. */

@@ -204,6 +204,9 @@ static enum waits_end end_of(struct look *l, const struct wave *w)
 
 	if (w->state != RPC_WAVE_STATE_RUNNING)
 		return WAITS_END_STOPPED;
+	/* Whether its code has a loop is not known. */
+	if (look_is_nvidia(l))
+		return WAITS_END_RUNS;
 	state = state_of(l, w);
 	return state && look_is_same(l, name_of_wave(w), state) && !may_poll(l, w) ? WAITS_END_STILL : WAITS_END_RUNS;
 }
@@ -234,24 +237,50 @@ static const char *state_text(struct look *l, const struct wave *w, enum waits_e
 	case WAITS_END_STILL:
 		return "is the same in both samples";
 	default:
-		return may_poll(l, w) ? loop_text(l, w) :
+		return !look_is_nvidia(l) && may_poll(l, w) ? loop_text(l, w) :
 		       l->before ? "has moved, or may have, between both samples" : "runs";
 	}
 }
 
-static const char *workgroup_text(struct look *l, const struct wave *w)
+const char *look_workgroup_text(struct look *l, const struct wave *w)
 {
+	const char *word = look_is_nvidia(l) ? "block" : "workgroup";
+
 	if (!w->has_workgroup)
-		return rpc_arena_printf(l->arena, "a workgroup of %s", look_kernel(l, w));
-	return rpc_arena_printf(l->arena, "workgroup (%u,%u,%u) of %s", w->workgroup[0], w->workgroup[1],
-				w->workgroup[2], look_kernel(l, w));
+		return rpc_arena_printf(l->arena, "a %s of %s", word, look_kernel(l, w));
+	return rpc_arena_printf(l->arena, "%s (%u,%u,%u) of %s", word, w->workgroup[0], w->workgroup[1], w->workgroup[2],
+				look_kernel(l, w));
+}
+
+/* "lanes 0-15,17 of " a part of a wave; "" of a whole one. */
+static const char *lanes_text(struct look *l, const struct wave *w)
+{
+	auto_out struct out o = { 0 };
+
+	if (!w->is_part)
+		return "";
+	for (unsigned i = 0, end; i < 64; i = end) {
+		end = i + 1;
+		if (!(w->exec >> i & 1))
+			continue;
+		while (end < 64 && w->exec >> end & 1)
+			end++;
+		out_fmt(&o, "%s%u", o.size ? "," : w->lanes == 1 ? "lane " : "lanes ", i);
+		if (end > i + 1)
+			out_fmt(&o, "-%u", end - 1);
+	}
+	out_str(&o, " of ");
+	return rpc_arena_strdup(l->arena, o.data ? o.data : "");
 }
 
 const char *look_wave_text(struct look *l, const struct wave *w)
 {
+	const char *word = look_is_nvidia(l) ? "warp" : "wave", *lanes = lanes_text(l, w);
+
 	if (!w->has_wave_in_group)
-		return rpc_arena_printf(l->arena, "a wave of %s", workgroup_text(l, w));
-	return rpc_arena_printf(l->arena, "wave %u of %s", w->wave_in_group, workgroup_text(l, w));
+		return rpc_arena_printf(l->arena, "%sa %s of %s", lanes ? lanes : "", word, look_workgroup_text(l, w));
+	return rpc_arena_printf(l->arena, "%s%s %u of %s", lanes ? lanes : "", word, w->wave_in_group,
+				look_workgroup_text(l, w));
 }
 
 uint32_t look_add_wave(struct look *l, const struct wave *w, const struct rpc_wait_at *at)
@@ -380,9 +409,9 @@ static void add_wait(struct look *l, const struct block *b, const struct waits_m
 {
 	const char *who = b->waiter->has_wave_in_group ?
 				  rpc_arena_printf(l->arena, "%s %s of %s", b->counts.waiting == 1 ? "wave" : "waves",
-						   numbers_text(l, b, DOES_WAIT), workgroup_text(l, b->waiter)) :
+						   numbers_text(l, b, DOES_WAIT), look_workgroup_text(l, b->waiter)) :
 				  rpc_arena_printf(l->arena, "%u waves of %s", b->counts.waiting,
-						   workgroup_text(l, b->waiter));
+						   look_workgroup_text(l, b->waiter));
 	size_t wait = l->n_waits;
 	struct look_wait *w = look_add_wait(l, RPC_WAIT_KIND_BARRIER, RPC_WAIT_NODE_KIND_WORKGROUP, who,
 					    name_of_block(b->waves), waiters_of(b));

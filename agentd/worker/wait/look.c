@@ -12,8 +12,6 @@
 
 #define CAUSES_MAX   64u
 #define EVIDENCE_MAX 6u
-/* What stands still for less may only have been waiting for its turn on the hardware, or for memory. */
-#define STILL_NS UINT64_C(1000000000)
 /* Of a graph; what is larger than it was written by somebody who wants it to be. */
 #define NODES_MAX 8192u
 #define EDGES_MAX 32768u
@@ -179,6 +177,11 @@ const char *look_place(struct look *l, const struct rpc_wait_at *at)
 	return rpc_arena_printf(l->arena, "%s (%s:%u)", place, base_name(f->file), f->line);
 }
 
+bool look_is_nvidia(const struct look *l)
+{
+	return l->target->ops->vendor == RPC_VENDOR_NVIDIA;
+}
+
 enum waits_family look_family(const struct look *l, const struct wave *w)
 {
 	for (size_t i = 0; i < l->seen->n_devices; i++) {
@@ -216,10 +219,10 @@ static bool is_culprit(const struct look *l, const struct waits_cause *c)
 	case WAITS_END_GONE:
 		return true;
 	case WAITS_END_CIRCLE:
-		return c->confidence == WAITS_PROVEN || (l->before && l->apart_ns >= STILL_NS);
+		return c->confidence == WAITS_PROVEN || (l->before && l->apart_ns >= LOOK_STILL_NS);
 	case WAITS_END_STILL:
 	case WAITS_END_HOST:
-		return l->before && l->apart_ns >= STILL_NS;
+		return l->before && l->apart_ns >= LOOK_STILL_NS;
 	default:
 		return false;
 	}
@@ -231,8 +234,9 @@ static const char *circle_text(struct look *l, const struct waits_solution *s, c
 
 	out_str(&text, "a circle: ");
 	for (uint32_t i = 0; i < c->n && i < 8; i++)
-		out_fmt(&text, "%s%s", i ? " waits for " : "", l->nodes[s->nodes[c->first + i]].rpc.text);
-	out_str(&text, c->n > 8 ? " waits for others" : " waits for the first");
+		out_fmt(&text, "%s %s for ", l->nodes[s->nodes[c->first + i]].rpc.text,
+			look_verb(l->nodes[s->nodes[c->first + i]].rpc.text));
+	out_str(&text, c->n > 8 ? "others" : "the first");
 	return rpc_arena_strdup(l->arena, text.data ? text.data : "");
 }
 
@@ -302,7 +306,7 @@ static void judge(struct look *l, const bool *guilty, const bool *runs, struct r
 		if (w->rpc.has_stuck)
 			continue;
 		open = true;
-		stuck |= l->before && l->apart_ns >= STILL_NS && !runs[w->node] && is_firm(l, w);
+		stuck |= l->before && l->apart_ns >= LOOK_STILL_NS && !runs[w->node] && is_firm(l, w);
 	}
 	ret->has_stuck = any || stuck || !open;
 	ret->stuck = any || stuck;
@@ -422,7 +426,7 @@ static void compare(struct look *l, uint64_t now_ns, uint64_t stood_ns)
 
 	/* A look at queues that a client keeps suspended is counted twice. */
 	l->apart_ns = passed > stood ? passed - stood : 0;
-	if (passed >= STILL_NS && l->apart_ns < STILL_NS)
+	if (passed >= LOOK_STILL_NS && l->apart_ns < LOOK_STILL_NS)
 		look_missing(l, "comparison: queues were suspended between the samples, and nothing moves meanwhile");
 }
 
@@ -463,6 +467,17 @@ static void find_missing(struct look *l)
 						 l->undecoded[i].reason));
 }
 
+static void find_waits(struct look *l)
+{
+	if (look_is_nvidia(l)) {
+		look_at_warps(l);
+		return;
+	}
+	look_at_polls(l);
+	look_at_blocks(l);
+	look_at_queues(l);
+}
+
 int wait_tell(struct target *t, struct rpc_arena *a, const struct wait_options *o, const struct snapshot *seen,
 	      struct history **history, struct rpc_why_get_result *ret, struct agent_err *err)
 {
@@ -480,9 +495,7 @@ int wait_tell(struct target *t, struct rpc_arena *a, const struct wait_options *
 		o->of_wave[i] = WAIT_NONE;
 	r = find_places(&l, o);
 	if (r == 0) {
-		look_at_polls(&l);
-		look_at_blocks(&l);
-		look_at_queues(&l);
+		find_waits(&l);
 		r = l.failed ? -ENOMEM : solve(&l, ret);
 	}
 	if (r == 0) {

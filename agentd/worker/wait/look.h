@@ -15,6 +15,8 @@
 #define LOOK_WAITS_MAX	 256u
 #define LOOK_PARTIES_MAX 64u
 #define LOOK_NONE	 UINT32_MAX
+/** What stands still for less may only have been waiting for its turn on the hardware, or for memory. */
+#define LOOK_STILL_NS UINT64_C(1000000000)
 
 /** A node, and what the reply says of it. */
 struct look_node {
@@ -35,9 +37,10 @@ struct look_wait {
 
 /** The code in front of a place and at it. */
 struct look_code {
-	uint8_t bytes[8], n;
+	uint8_t bytes[16], n;
 	bool known;
-	bool is_judged, may_poll; /**< Whether a wave there may be in a loop. */
+	/** Whether a wave there may be in a loop; NVIDIA: whether its kernel may come to the barrier there and go on. */
+	bool is_judged, may_poll;
 	const char *not_judged;	  /**< Why it may be, although none was seen; NULL: one was. */
 	bool is_searched, polls;  /**< Whether it is in a loop that polls, which is `poll` and begins at `loop`. */
 	struct waits_poll poll;
@@ -106,6 +109,8 @@ struct rpc_wait_at look_at(struct look *l, const struct wave *w);
 void look_tell_wave(struct look *l, struct rpc_wait *to, const struct wave *w);
 /** @return the same as text: "gemm+0x40 (train.hip:61)". */
 const char *look_place(struct look *l, const struct rpc_wait_at *at);
+/** @return whether the devices are NVIDIA's. */
+bool look_is_nvidia(const struct look *l);
 /** @return which generation a wave's device is of. */
 enum waits_family look_family(const struct look *l, const struct wave *w);
 
@@ -122,11 +127,18 @@ bool look_read(struct look *l, uint64_t address, void *buf, size_t size);
 /** Find the node of a wave, or add it, with what is known of the wave.  @return as look_add_node(). */
 uint32_t look_add_wave(struct look *l, const struct wave *w, const struct rpc_wait_at *at);
 
-/** @return "wave 3 of workgroup (0,0,0) of gemm". */
+/** @return "wave 3 of workgroup (0,0,0) of gemm", in the words of the vendor. */
 const char *look_wave_text(struct look *l, const struct wave *w);
+/** @return "workgroup (0,0,0) of gemm", likewise. */
+const char *look_workgroup_text(struct look *l, const struct wave *w);
 
 /** Find the barriers of workgroups; those who poll are known. */
 void look_at_blocks(struct look *l);
+
+/* warps.c */
+
+/** Find warps of NVIDIA's devices that wait for their block, or for lanes of their own. */
+void look_at_warps(struct look *l);
 
 /* polls.c */
 
@@ -140,6 +152,8 @@ void look_at_queues(struct look *l);
 
 /* text.c */
 
+/** @return "wait" for lanes, waves and warps, "waits" for one of them and for everything else. */
+const char *look_verb(const char *who);
 /** @return a wait in one line; never NULL. */
 const char *look_wait_text(struct look *l, const struct rpc_wait *w);
 

@@ -5,6 +5,7 @@
 #include "agentd/worker/wait/look.h"
 #include "agentd/worker/wait/wait.h"
 #include "base/out.h"
+#include "base/str.h"
 
 /* How many of those who are missing a line names. */
 #define PARTIES_SHOWN 3u
@@ -15,20 +16,42 @@ static bool is_told_by_name(const struct rpc_wait *w)
 	return w->kind == RPC_WAIT_KIND_SPIN || w->kind == RPC_WAIT_KIND_LOCK;
 }
 
+const char *look_verb(const char *who)
+{
+	static const char *const plurals[] = { "lanes ", "waves ", "warps " };
+
+	for (size_t i = 0; i < sizeof(plurals) / sizeof(plurals[0]); i++)
+		if (str_starts_with(who, plurals[i]))
+			return "wait";
+	return "waits";
+}
+
+static const char *kind_text(enum rpc_wait_kind kind)
+{
+	switch (kind) {
+	case RPC_WAIT_KIND_NAMED_BARRIER:
+		return "named barrier";
+	case RPC_WAIT_KIND_WARP_SYNC:
+		return "barrier of its warp";
+	default:
+		return rpc_wait_kind_name(kind);
+	}
+}
+
 static void put_what(struct out *o, const struct rpc_wait *w)
 {
-	const char *verb = w->waves == 1 || w->kind == RPC_WAIT_KIND_QUEUE ? "waits" : "wait";
+	const char *verb = w->waves == 1 || w->kind == RPC_WAIT_KIND_QUEUE ? look_verb(w->who) : "wait";
 
 	out_fmt(o, "%s %s", w->who, verb);
 	if (w->kind != RPC_WAIT_KIND_QUEUE)
-		out_fmt(o, " at a %s", rpc_wait_kind_name(w->kind));
+		out_fmt(o, " at a %s", kind_text(w->kind));
 	if (w->has_at && w->at.place)
 		out_fmt(o, ", at %s", w->at.place);
 	else if (w->has_at)
 		out_fmt(o, ", at 0x%llx", (unsigned long long)w->at.pc);
 }
 
-static void put_parties(struct out *o, const struct rpc_wait *w)
+static void put_parties(struct out *o, const struct rpc_wait *w, bool is_nvidia)
 {
 	if (w->has_has && w->has_expects)
 		out_fmt(o, ": %u of %u have come", w->has, w->expects);
@@ -37,7 +60,7 @@ static void put_parties(struct out *o, const struct rpc_wait *w)
 	if (w->n_missing > PARTIES_SHOWN)
 		out_fmt(o, "; and %zu more", w->n_missing - PARTIES_SHOWN);
 	if (w->alike > 1)
-		out_fmt(o, "; so do %u more workgroups", w->alike - 1);
+		out_fmt(o, "; so do %u more %s", w->alike - 1, is_nvidia ? "blocks" : "workgroups");
 }
 
 const char *look_wait_text(struct look *l, const struct rpc_wait *w)
@@ -48,7 +71,7 @@ const char *look_wait_text(struct look *l, const struct rpc_wait *w)
 	if (is_told_by_name(w))
 		return w->who;
 	put_what(&o, w);
-	put_parties(&o, w);
+	put_parties(&o, w, look_is_nvidia(l));
 	copy = out_error(&o) ? NULL : rpc_arena_strdup(l->arena, o.data);
 	return copy ? copy : w->who;
 }

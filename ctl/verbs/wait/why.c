@@ -4,8 +4,10 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/str.h"
 #include "ctl/cli_words.h"
 #include "ctl/ctl.h"
+#include "ctl/document/vendor_words.h"
 #include "ctl/terminal/text.h"
 
 #define REPLY_MEMORY_MAX ((size_t)128 << 20)
@@ -84,6 +86,18 @@ static bool is_told_as_one(const struct rpc_wait *w)
 	return w->kind == RPC_WAIT_KIND_SPIN || w->kind == RPC_WAIT_KIND_LOCK;
 }
 
+static const char *kind_text(struct ctl *c, enum rpc_wait_kind kind)
+{
+	switch (kind) {
+	case RPC_WAIT_KIND_NAMED_BARRIER:
+		return "named barrier";
+	case RPC_WAIT_KIND_WARP_SYNC:
+		return "barrier of its warp";
+	default:
+		return show_name(&c->arena, &rpc_wait_kind_enum, kind);
+	}
+}
+
 /* What a node of a chain says. */
 static const char *link_text(struct ctl *c, const struct rpc_why_get_result *r, uint32_t node)
 {
@@ -95,8 +109,9 @@ static const char *link_text(struct ctl *c, const struct rpc_why_get_result *r, 
 		return w->who;
 	if (w->kind == RPC_WAIT_KIND_QUEUE)
 		return rpc_arena_printf(&c->arena, "%s waits", w->who);
-	return rpc_arena_printf(&c->arena, "%s wait%s at a %s%s%s", w->who, w->waves == 1 ? "s" : "",
-				show_name(&c->arena, &rpc_wait_kind_enum, w->kind), w->has_at ? ", at " : "",
+	return rpc_arena_printf(&c->arena, "%s wait%s at a %s%s%s", w->who,
+				w->waves == 1 && !str_starts_with(w->who, "lanes ") ? "s" : "",
+				kind_text(c, w->kind), w->has_at ? ", at " : "",
 				w->has_at ? place_of(c, &w->at) : "");
 }
 
@@ -104,7 +119,7 @@ static const char *link_text(struct ctl *c, const struct rpc_why_get_result *r, 
 static void print_chain(struct ctl *c, const struct rpc_why_get_result *r, uint32_t node)
 {
 	const struct rpc_wait_edge *e = node < r->n_nodes ? edge_to(r, node) : NULL;
-	uint32_t alike = 0;
+	uint32_t alike = 0, begin = node;
 
 	for (unsigned i = 0; e && i < CHAIN_MAX; i++) {
 		const struct rpc_wait *w = wait_of(r, e->from);
@@ -114,10 +129,12 @@ static void print_chain(struct ctl *c, const struct rpc_why_get_result *r, uint3
 		if (w && w->alike > alike)
 			alike = w->alike;
 		node = e->from;
-		e = edge_to(r, node);
+		/* Of a circle, once around. */
+		e = node == begin ? NULL : edge_to(r, node);
 	}
 	if (alike > 1)
-		put_line(c, "", rpc_arena_printf(&c->arena, "%u workgroups are in this state", alike), NULL);
+		put_line(c, "", rpc_arena_printf(&c->arena, "%u %s are in this state", alike,
+						 vendor_word(r->vendor, "workgroups")), NULL);
 }
 
 static void print_cause(struct ctl *c, const struct rpc_why_get_result *r, const struct rpc_wait_cause *cause,

@@ -23,15 +23,12 @@ static struct sim_warp *warp_arg(struct sim_process *p, const struct args *a, ui
 	return w->grid ? w : NULL;
 }
 
-static int cmd_warp(struct sim_process *p, const struct args *a)
+/* Change one warp. */
+static int plant_warp(struct sim_process *p, const struct args *a, uint32_t dev, uint32_t sm, struct sim_warp *w)
 {
-	uint64_t at[4], pc, idle, apart, active, valid, syscall, barrier, base;
-	struct sim_warp *w = warp_arg(p, a, at);
+	uint64_t pc, idle, apart, active, valid, syscall, barrier, base = w->grid->function->address;
 	struct sim_dim target = { 0 };
 
-	if (!w)
-		return -ENOENT;
-	base = w->grid->function->address;
 	if (arg_key(a, "pc", w->pc - base, UINT32_MAX, &pc) ||
 	    arg_key(a, "idle", w->idle_pc - base, UINT32_MAX, &idle) ||
 	    arg_key(a, "apart", w->apart, 4096, &apart) ||
@@ -51,8 +48,30 @@ static int cmd_warp(struct sim_process *p, const struct args *a)
 		w->target_block = target;
 		w->target_valid = true;
 	}
-	sim_warp_touch(p, (uint32_t)at[0], (uint32_t)at[1], w);
+	/* Without lanes it has exited. */
+	if (!valid)
+		memset(w, 0, sizeof(*w));
+	sim_warp_touch(p, dev, sm, w);
 	return 0;
+}
+
+/* One warp, or so many of so many SMs from there on, as far as they are resident. */
+static int cmd_warp(struct sim_process *p, const struct args *a)
+{
+	uint64_t at[4], sms, warps;
+	int r = warp_arg(p, a, at) ? 0 : -ENOENT;
+	const struct sim_device *d = r ? NULL : &p->devices[at[0]];
+
+	if (!r && (arg_key(a, "sms", 1, d->n_sms - at[1], &sms) || arg_key(a, "warps", 1, d->n_warps - at[2], &warps)))
+		r = -EINVAL;
+	for (uint64_t sm = 0; !r && sm < sms; sm++)
+		for (uint64_t i = 0; !r && i < warps; i++) {
+			struct sim_warp *w = sim_warp_at(p, (uint32_t)at[0], (uint32_t)(at[1] + sm), (uint32_t)(at[2] + i));
+
+			if (w->grid)
+				r = plant_warp(p, a, (uint32_t)at[0], (uint32_t)(at[1] + sm), w);
+		}
+	return r;
 }
 
 /* ---- registers ---- */
@@ -338,7 +357,7 @@ static int cmd_log(struct sim_process *p, const struct args *a)
 
 const struct command plant_commands[] = {
 	{ "warp", cmd_warp,
-	  "DEVICE SM WARP [pc=] [idle=] [apart=] [active=] [valid=] [syscall=MASK] [barrier=] "
+	  "DEVICE SM WARP [sms=N] [warps=N] [pc=] [idle=] [apart=] [active=] [valid=MASK; 0: exited] [syscall=MASK] [barrier=] "
 	  "[target=X,Y,Z]" },
 	{ "register", cmd_register, "DEVICE SM WARP LANE NUMBER VALUE" },
 	{ "uniform", cmd_uniform, "DEVICE SM WARP NUMBER VALUE" },

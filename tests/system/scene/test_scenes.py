@@ -36,7 +36,8 @@ SCENES = {
     ("cuda", "progress"): (["progressing"] * 2, {}),
 }
 # Those about waits are in test_why_scenes.py.
-WAITS = {"amd": ["behind-a-fault", "fault-at-barrier", "late-at-barrier", "no-signal", "own-stream", "two-streams"], "cuda": []}
+WAITS = {"amd": ["behind-a-fault", "fault-at-barrier", "late-at-barrier", "no-signal", "own-stream", "two-streams"],
+         "cuda": ["crossed-barriers", "exited-at-barrier", "fault-at-barrier", "two-places"]}
 PROGRAM = {"amd": "gpu-agent-simapp", "cuda": "gpu-agent-cuda-simapp"}
 NAME = {"amd": "AMD Instinct MI210", "cuda": "NVIDIA H100 80GB HBM3"}
 VENDORS = pytest.mark.parametrize("vendor", PROGRAM)

@@ -9,11 +9,11 @@ if __name__ == "__main__":
 
 import pytest
 
-from harness import BIN, Scene
+from harness import BIN, CudaScene, Scene
 
 FAULT = "wave 3 of workgroup (0,0,0) of gemm, at gemm+0x70 (train.hip:61), has stopped (memory_violation)"
 # Of each scene: what the first line says, how sure that is, whether one sample is enough, and how the scene goes on.
-SCENES = {
+AMD = {
     "fault-at-barrier": (FAULT, "proven", True, "last=spin"),
     "behind-a-fault": (FAULT, "proven", True, "last=spin"),
     "late-at-barrier": ("wave 3 of workgroup (0,0,0) of gemm, at gemm+0xc4 (train.hip:72), is the same in both samples", "inferred", False,
@@ -23,34 +23,49 @@ SCENES = {
     "no-signal": ("the host, a copy engine or another process: no packet in the queues of this process gives signal 0x", "inferred", False,
                   "left=0"),
 }
+CUDA = {
+    "exited-at-barrier": ("block (3,0,0) of sparse_prefill: named barrier 1, at sparse_prefill+0xd0 (waits.cu:28), needs 384 threads, and only 128 are "
+                          "left: warps 0-7 have exited", "inferred", False, "exits=0"),
+    "two-places": ("a circle: lanes 1-31 of warp 0 of block (0,0,0) of reduce, at reduce+0x170 (sm_30_intrinsics.hpp:110), wait for lane 0 of warp 0 of "
+                   "block (0,0,0) of reduce, at reduce+0x1b0 (waits.cu:40), waits for the first", "inferred", False, "rest=0x100"),
+    "crossed-barriers": ("a circle: warps 4-7 of block (0,0,0) of exchange, at exchange+0x1e0 (waits.cu:54), wait for warps 0-3 of block (0,0,0) of "
+                         "exchange, at exchange+0xa0 (waits.cu:58), wait for the first", "inferred", False, "second=0x220"),
+    "fault-at-barrier": ("warp 3 of block (0,0,0) of gemm, at gemm+0x440 (train.cu:62), has stopped (memory_violation)", "inferred", True,
+                         "code=0"),
+}
+SCENES = {("amd", name): row for name, row in AMD.items()} | {("cuda", name): row for name, row in CUDA.items()}
+EACH = pytest.mark.parametrize(("vendor", "name"), SCENES)
 
 
-def why(name, *args, values=None):
-    with Scene(app=None, gpus="gfx90a") as s:
+def why(vendor, name, *args, values=None):
+    with Scene(app=None, gpus="gfx90a") if vendor == "amd" else CudaScene(app=None) as s:
         more = ["--set", values] if values else []
-        s.app = s.start("app", [BIN / "gpu-agent-simapp", "--kfd", s.mount / "kfd", "--scene", name, *more])
+        device = ["--kfd", s.mount / "kfd"] if vendor == "amd" else []
+        env = {} if vendor == "amd" else {"LD_LIBRARY_PATH": str(s.libraries)}
+        program = "gpu-agent-simapp" if vendor == "amd" else "gpu-agent-cuda-simapp"
+        s.app = s.start("app", [BIN / program, *device, "--scene", name, *more], env=env)
         s.app.wait_line()
         shown = s.ctl("why", s.app.pid, *args)
         print(shown.stdout, shown.stderr)
         return shown
 
 
-@pytest.mark.parametrize("name", SCENES)
-def test_the_first_line_names_the_cause(name):
-    text, confidence, _, _ = SCENES[name]
-    shown = why(name, "--twice=1100")
+@EACH
+def test_the_first_line_names_the_cause(vendor, name):
+    text, confidence, _, _ = SCENES[vendor, name]
+    shown = why(vendor, name, "--twice=1100")
     first = shown.stdout.splitlines()[0]
     assert shown.returncode == 10 and first.startswith(f"CAUSE  {text}") and first.endswith(f"[{confidence}]"), shown.stdout
 
 
-@pytest.mark.parametrize("name", SCENES)
-def test_one_sample_accuses_only_what_cannot_go_on(name):
-    text, _, one_is_enough, _ = SCENES[name]
-    shown = why(name)
+@EACH
+def test_one_sample_accuses_only_what_cannot_go_on(vendor, name):
+    text, _, one_is_enough, _ = SCENES[vendor, name]
+    shown = why(vendor, name)
     assert (shown.returncode == 10) == one_is_enough and ("CAUSE" in shown.stdout) == one_is_enough, shown.stdout
 
 
-@pytest.mark.parametrize("name", SCENES)
-def test_where_it_goes_on_nobody_is_accused(name):
-    shown = why(name, "--twice=1100", values=SCENES[name][3])
+@EACH
+def test_where_it_goes_on_nobody_is_accused(vendor, name):
+    shown = why(vendor, name, "--twice=1100", values=SCENES[vendor, name][3])
     assert shown.returncode == 0 and "CAUSE" not in shown.stdout, shown.stdout

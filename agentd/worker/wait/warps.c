@@ -1,0 +1,569 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Warps of NVIDIA's devices that wait at barriers of their block, or for other lanes of their own.  No register says
+ * that a warp waits: it is known by the instruction that its lanes are at.
+ */
+#include <string.h>
+
+#include "agentd/worker/snapshot/hash.h"
+#include "agentd/worker/snapshot/wave_convert.h"
+#include "agentd/worker/wait/look.h"
+#include "base/out.h"
+#include "waits/sass.h"
+
+/* Lanes at one place, of one block; a block has at most 32 warps, and few of them are apart. */
+#define UNITS_MAX 256u
+/* Waits of one block. */
+#define WAITS_MAX 32u
+/* Code of a kernel that is searched for a barrier at which nobody waits. */
+#define SEARCH_BYTES (UINT64_C(1) << 20)
+#define SEARCH_STEP  4096u
+#define WARP_LANES   32u
+
+enum does { DOES_RUN, DOES_STOP, DOES_WAIT, DOES_UNKNOWN };
+
+/* Lanes of a warp that are at one place. */
+struct unit {
+	const struct wave *w;	 /* The warp, or a part of it. */
+	const struct wave *warp; /* The warp. */
+	enum does does;
+	uint32_t lanes, mask;
+	bool has_mask;
+	struct waits_sass at;
+	uint32_t wait; /* Which of the block's waits it is in; LOOK_NONE. */
+};
+
+/* Where units of a block wait. */
+struct place {
+	const struct unit *first;
+	size_t wait; /* In the look; LOOK_NONE where there was no room. */
+	bool is_warp_sync;
+};
+
+struct block {
+	const struct wave *waves;
+	uint32_t n;
+	struct unit units[UNITS_MAX];
+	uint32_t n_units, undecoded;
+	struct place places[WAITS_MAX];
+	uint32_t n_places;
+	bool cut;
+};
+
+/* ------------------------------------------------------------------ what lanes do ------------ */
+
+static const char *arch_of(const struct look *l, const struct wave *w)
+{
+	for (size_t i = 0; i < l->seen->n_devices; i++)
+		if (l->seen->devices[i].rpc.gpu_id == w->gpu_id)
+			return l->seen->devices[i].rpc.arch;
+	return NULL;
+}
+
+static const struct look_code *code_at(struct look *l, const struct wave *w)
+{
+	struct look_code *c = &l->sites[w->site];
+
+	if (!c->known)
+		c->n = code_bytes(&l->code, w->pc, c->bytes, WAITS_SASS_BYTES) == 0 ? WAITS_SASS_BYTES : 0;
+	c->known = true;
+	return c;
+}
+
+static void classify(struct look *l, struct block *b, struct unit *u)
+{
+	const struct look_code *c;
+
+	if (u->w->state != RPC_WAVE_STATE_RUNNING) {
+		u->does = DOES_STOP;
+		return;
+	}
+	c = code_at(l, u->w);
+	if (waits_sass_read(arch_of(l, u->w), c->bytes, c->n, &u->at) < 0) {
+		u->does = DOES_UNKNOWN;
+		b->undecoded++;
+		return;
+	}
+	if (u->at.op == WAITS_SASS_BARRIER) {
+		bool is_known = u->at.id_register == WAITS_SASS_NO_REGISTER &&
+				u->at.count_register == WAITS_SASS_NO_REGISTER;
+
+		u->does = is_known ? DOES_WAIT : DOES_UNKNOWN;
+		b->undecoded += !is_known;
+	} else if (u->at.op == WAITS_SASS_WARP_SYNC && u->w->is_part && u->lanes) {
+		/* To read registers takes so many calls that devices would stand still for long. */
+		u->does = DOES_WAIT;
+		u->has_mask = u->at.mask_register == WAITS_SASS_NO_REGISTER;
+		u->mask = u->at.mask;
+	}
+}
+
+static void add_unit(struct look *l, struct block *b, const struct wave *w, const struct wave *warp)
+{
+	struct unit *u;
+
+	if (b->n_units == UNITS_MAX) {
+		b->cut = true;
+		return;
+	}
+	u = &b->units[b->n_units++];
+	*u = (struct unit){ .w = w, .warp = warp, .lanes = (uint32_t)w->exec, .wait = LOOK_NONE };
+	classify(l, b, u);
+}
+
+/* ------------------------------------------------------------------ where they wait ---------- */
+
+static bool is_same_place(const struct unit *a, const struct unit *b)
+{
+	if (a->at.op != b->at.op)
+		return false;
+	if (a->at.op == WAITS_SASS_WARP_SYNC)
+		return a->warp == b->warp && a->w->pc == b->w->pc;
+	return a->at.id == b->at.id && a->at.count == b->at.count;
+}
+
+/* Lanes of the warp that are at the place. */
+static uint32_t lanes_at(const struct block *b, const struct unit *first)
+{
+	uint32_t lanes = 0;
+
+	for (uint32_t i = 0; i < b->n_units; i++)
+		if (b->units[i].warp == first->warp && b->units[i].does == DOES_WAIT && is_same_place(&b->units[i], first))
+			lanes |= b->units[i].lanes;
+	return lanes;
+}
+
+static uint32_t lanes_of(const struct block *b, const struct wave *warp)
+{
+	uint32_t lanes = 0;
+
+	for (uint32_t i = 0; i < b->n_units; i++)
+		if (b->units[i].warp == warp)
+			lanes |= b->units[i].lanes;
+	return lanes;
+}
+
+/* Lanes that a place of a warp waits for, and which are there. */
+static uint32_t lanes_missing(const struct block *b, const struct unit *first)
+{
+	uint32_t there = lanes_of(b, first->warp) & ~lanes_at(b, first);
+
+	return first->has_mask ? there & first->mask : there;
+}
+
+static void find_place(struct block *b, struct unit *u)
+{
+	uint32_t i = 0;
+
+	if (u->does != DOES_WAIT)
+		return;
+	if (u->at.op == WAITS_SASS_WARP_SYNC && !lanes_missing(b, u))
+		return;
+	while (i < b->n_places && !is_same_place(b->places[i].first, u))
+		i++;
+	if (i == WAITS_MAX) {
+		b->cut = true;
+		return;
+	}
+	if (i == b->n_places)
+		b->places[b->n_places++] = (struct place){ .first = u, .wait = LOOK_NONE,
+							   .is_warp_sync = u->at.op == WAITS_SASS_WARP_SYNC };
+	u->wait = i;
+}
+
+/* ------------------------------------------------------------------ who may come ------------- */
+
+/* May an instruction of a kernel come to a barrier without waiting, or lead to code that is not searched? */
+static bool may_arrive_by(const struct waits_sass *s, const struct code_symbol *kernel, uint64_t pc, uint8_t id)
+{
+	uint64_t to = pc + (uint64_t)s->target;
+
+	if (s->op == WAITS_SASS_ARRIVE)
+		return s->id_register != WAITS_SASS_NO_REGISTER || s->id == id;
+	return s->op == WAITS_SASS_CALL && (!s->has_target || to < kernel->address || to - kernel->address >= kernel->size);
+}
+
+static bool may_arrive_in(struct look *l, const struct wave *w, const struct code_symbol *kernel, uint8_t id)
+{
+	const char *arch = arch_of(l, w);
+	uint8_t code[SEARCH_STEP];
+
+	for (uint64_t at = 0, n; at < kernel->size; at += n) {
+		n = kernel->size - at < SEARCH_STEP ? kernel->size - at : SEARCH_STEP;
+		if (code_bytes(&l->code, kernel->address + at, code, n) < 0)
+			return true;
+		for (uint64_t k = 0; k + WAITS_SASS_BYTES <= n; k += WAITS_SASS_BYTES) {
+			struct waits_sass s;
+
+			if (waits_sass_read(arch, code + k, WAITS_SASS_BYTES, &s) < 0 ||
+			    may_arrive_by(&s, kernel, kernel->address + at + k, id))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* The answer for a place of the code is kept: blocks that wait there are many. */
+static bool may_arrive(struct look *l, const struct unit *u)
+{
+	struct look_code *c = &l->sites[u->w->site];
+	struct code_symbol kernel;
+
+	if (c->is_judged)
+		return c->may_poll;
+	c->is_judged = true;
+	c->may_poll = true;
+	if (u->w->kernel < l->places.n_kernels &&
+	    code_function(&l->code, l->places.kernels[u->w->kernel].address, &kernel) == 0 && kernel.size &&
+	    kernel.size <= SEARCH_BYTES && u->w->pc >= kernel.address && u->w->pc - kernel.address < kernel.size)
+		c->may_poll = may_arrive_in(l, u->w, &kernel, u->at.id);
+	return c->may_poll;
+}
+
+/* Warps whose lanes are all at the barrier. */
+static uint32_t warps_at(const struct block *b, const struct unit *first)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < b->n_units; i++) {
+		const struct unit *u = &b->units[i];
+		bool is_first = !i || u[-1].warp != u->warp, all = true;
+
+		for (uint32_t k = i; is_first && all && k < b->n_units && b->units[k].warp == u->warp; k++)
+			all = b->units[k].does == DOES_WAIT && is_same_place(&b->units[k], first);
+		n += is_first && all;
+	}
+	return n;
+}
+
+static enum waits_sass_missing missing_of(struct look *l, const struct block *b, const struct unit *first)
+{
+	struct waits_sass_barrier s = { .count = first->at.count, .waiting = warps_at(b, first) };
+	enum waits_sass_missing m;
+
+	s.others = b->n - s.waiting;
+	s.may_arrive = s.count && (b->undecoded || b->cut || may_arrive(l, first));
+	m = waits_sass_missing(&s);
+	return m == WAITS_SASS_MISSING_ALL && (b->undecoded || b->cut) ? WAITS_SASS_MISSING_SOME : m;
+}
+
+/* ------------------------------------------------------------------ in words ----------------- */
+
+/* "0-7,9" */
+static void put_numbers(struct out *o, const bool *has, uint32_t n)
+{
+	size_t begin = o->size;
+
+	for (uint32_t i = 0, end; i < n; i = end) {
+		end = i + 1;
+		if (!has[i])
+			continue;
+		while (end < n && has[end])
+			end++;
+		out_fmt(o, "%s%u", o->size > begin ? "," : "", i);
+		if (end > i + 1)
+			out_fmt(o, "-%u", end - 1);
+	}
+}
+
+static const char *warps_text(struct look *l, const struct block *b, uint32_t place)
+{
+	auto_out struct out o = { 0 };
+	bool has[UINT8_MAX + 1] = { false };
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < b->n_units; i++)
+		if (b->units[i].wait == place && b->units[i].warp->has_wave_in_group) {
+			n += !has[b->units[i].warp->wave_in_group];
+			has[b->units[i].warp->wave_in_group] = true;
+		}
+	out_str(&o, n == 1 ? "warp " : "warps ");
+	put_numbers(&o, has, UINT8_MAX + 1);
+	return n ? rpc_arena_strdup(l->arena, o.data ? o.data : "") : "warps";
+}
+
+/* Who of the warps that the block was launched with is not there.  @return NULL: that is not known. */
+static const char *exited_text(struct look *l, const struct block *b)
+{
+	auto_out struct out o = { 0 };
+	bool has[UINT8_MAX + 1] = { false };
+	uint32_t launched = b->waves->group_waves;
+
+	if (!launched || launched > UINT8_MAX)
+		return NULL;
+	memset(has, true, launched);
+	for (uint32_t i = 0; i < b->n; i++) {
+		if (!b->waves[i].has_wave_in_group)
+			return NULL;
+		has[b->waves[i].wave_in_group] = false;
+	}
+	if (b->n >= launched)
+		return rpc_arena_printf(l->arena, "it has no more warps than these");
+	out_str(&o, launched - b->n == 1 ? "warp " : "warps ");
+	put_numbers(&o, has, launched);
+	out_str(&o, launched - b->n == 1 ? " has exited" : " have exited");
+	return rpc_arena_strdup(l->arena, o.data ? o.data : "");
+}
+
+static const char *who_text(struct look *l, const struct block *b, uint32_t place)
+{
+	const struct unit *first = b->places[place].first;
+
+	if (b->places[place].is_warp_sync)
+		return look_wave_text(l, first->w);
+	return rpc_arena_printf(l->arena, "%s of %s", warps_text(l, b, place), look_workgroup_text(l, first->warp));
+}
+
+static const char *gone_text(struct look *l, const struct block *b, const struct unit *first)
+{
+	const char *exited = exited_text(l, b);
+	struct rpc_wait_at at = look_at(l, first->w);
+
+	return rpc_arena_printf(l->arena, "%s: named barrier %u, at %s, needs %u threads, and only %u are left%s%s",
+				look_workgroup_text(l, first->warp), first->at.id, look_place(l, &at), first->at.count,
+				 b->n * WARP_LANES, exited ? ": " : "", exited ? exited : "");
+}
+
+/* ------------------------------------------------------------------ names and states --------- */
+
+static uint64_t name_of(const struct wave *w, uint64_t place)
+{
+	const uint64_t words[] = { w->gpu_id,	    w->queue_id,     w->has_dispatch ? w->dispatch + 1 : 0,
+				   w->workgroup[0], w->workgroup[1], w->workgroup[2], place, 3 };
+
+	return hash_bytes(hash_secret(), words, sizeof(words));
+}
+
+/* All that is seen of the units of a block that wait, or of all of them. */
+static uint64_t state_of(const struct block *b, bool all)
+{
+	uint64_t h = 1;
+
+	for (uint32_t i = 0; i < b->n_units; i++) {
+		const struct unit *u = &b->units[i];
+
+		if (!all && u->does != DOES_WAIT)
+			continue;
+		h = hash_mix(h ^ (u->w->pc + u->warp->wave_in_group)) ^ u->lanes;
+		h = hash_mix(h ^ u->does ^ (uint64_t)u->w->reasons << 8);
+	}
+	return h;
+}
+
+/* Blocks of one grid that are alike are told as one. */
+static uint64_t shape_of(const struct block *b)
+{
+	const struct wave *w = b->waves;
+	const uint64_t words[] = { w->gpu_id, w->queue_id, w->has_dispatch ? w->dispatch + 1 : 0, b->n,
+				   state_of(b, true) };
+
+	return hash_bytes(hash_secret(), words, sizeof(words)) | 1;
+}
+
+/* ------------------------------------------------------------------ waits -------------------- */
+
+/* By the place alone it is not proven that lanes wait: those that were let go are there until they execute again. */
+static void add_party(struct look *l, const struct block *b, size_t wait, const struct unit *u, bool any)
+{
+	struct rpc_wait *to = &l->waits[wait].rpc;
+	struct rpc_wait_at at = look_at(l, u->w);
+	size_t other = u->wait == LOOK_NONE ? LOOK_NONE : b->places[u->wait].wait;
+	uint32_t node = other == LOOK_NONE ? look_add_wave(l, u->w, &at) : l->waits[other].node;
+
+	if (node == LOOK_NONE)
+		return;
+	look_add_edge(l, l->waits[wait].node, node, WAITS_INFERRED, any);
+	to->missing_count++;
+	if (!to->missing)
+		to->missing = rpc_arena_array(l->arena, LOOK_PARTIES_MAX, sizeof(*to->missing));
+	if (!to->missing || to->n_missing == LOOK_PARTIES_MAX)
+		return;
+	to->missing[to->n_missing++] = (struct rpc_wait_party){
+		.what = other == LOOK_NONE ? l->nodes[node].rpc.text :
+					     rpc_arena_printf(l->arena, "%s, which %s at %s", look_wave_text(l, u->w),
+							      look_verb(look_wave_text(l, u->w)), look_place(l, &at)),
+		.has_ref = true,
+		.ref = wave_ref((struct wave *)u->warp),
+		.state = other == LOOK_NONE ? (enum rpc_wait_end)l->nodes[node].node.end : RPC_WAIT_END_UNKNOWN,
+		.has_at = true,
+		.at = at,
+	};
+}
+
+/*
+ * Nobody can come any more.  A warp that was let go is still at its barrier until it executes again, and those that
+ * came last may have exited meanwhile: only time tells.
+ */
+static void add_nobody(struct look *l, const struct block *b, size_t wait, const struct unit *first)
+{
+	bool is_old = l->before && !l->waits[wait].changed && l->apart_ns >= LOOK_STILL_NS;
+	uint32_t node = look_add_node(l, RPC_WAIT_NODE_KIND_NOBODY, is_old ? WAITS_END_GONE : WAITS_END_UNKNOWN,
+				      gone_text(l, b, first));
+
+	look_add_edge(l, l->waits[wait].node, node, WAITS_INFERRED, false);
+}
+
+static void add_barrier_parties(struct look *l, const struct block *b, uint32_t place)
+{
+	const struct unit *first = b->places[place].first;
+	enum waits_sass_missing m = missing_of(l, b, first);
+	size_t wait = b->places[place].wait;
+	struct rpc_wait *to = &l->waits[wait].rpc;
+
+	to->has_has = to->has_expects = true;
+	to->has = warps_at(b, first);
+	to->expects = first->at.count ? (first->at.count + WARP_LANES - 1) / WARP_LANES : b->n;
+	to->confidence = m == WAITS_SASS_MISSING_NOBODY ? RPC_CONFIDENCE_UNKNOWN : RPC_CONFIDENCE_INFERRED;
+	if (m == WAITS_SASS_MISSING_EXITED || m == WAITS_SASS_MISSING_MAY_EXITED)
+		add_nobody(l, b, wait, first);
+	if (m != WAITS_SASS_MISSING_ALL && m != WAITS_SASS_MISSING_SOME)
+		return;
+	for (uint32_t i = 0; i < b->n_units; i++)
+		if (b->units[i].wait != place)
+			add_party(l, b, wait, &b->units[i], m == WAITS_SASS_MISSING_SOME);
+	to->has_candidates = to->candidates = m == WAITS_SASS_MISSING_SOME;
+}
+
+/* That lanes at different instructions do not meet follows from no documentation. */
+static void add_lane_parties(struct look *l, const struct block *b, uint32_t place)
+{
+	const struct unit *first = b->places[place].first;
+	uint32_t missing = lanes_missing(b, first);
+
+	l->waits[b->places[place].wait].rpc.confidence = RPC_CONFIDENCE_INFERRED;
+	for (uint32_t i = 0; i < b->n_units; i++)
+		if (b->units[i].warp == first->warp && b->units[i].lanes & missing)
+			add_party(l, b, b->places[place].wait, &b->units[i], !first->has_mask);
+}
+
+static void add_evidence(struct look *l, struct rpc_wait *to, const struct unit *first)
+{
+	const struct look_code *c = &l->sites[first->w->site];
+	auto_out struct out o = { 0 };
+
+	for (uint32_t i = 0; i < c->n; i++)
+		out_fmt(&o, "%02x", c->bytes[i]);
+	look_add_evidence(l, to, "instruction", rpc_arena_strdup(l->arena, o.data ? o.data : ""));
+	if (first->at.op == WAITS_SASS_BARRIER)
+		look_add_evidence(l, to, "barrier", rpc_arena_printf(l->arena, "%u", first->at.id));
+	if (first->at.op == WAITS_SASS_BARRIER && first->at.count)
+		look_add_evidence(l, to, "threads", rpc_arena_printf(l->arena, "%u", first->at.count));
+	if (first->at.op == WAITS_SASS_WARP_SYNC && first->has_mask)
+		look_add_evidence(l, to, "lanes", rpc_arena_printf(l->arena, "0x%x", first->mask));
+}
+
+static enum rpc_wait_kind kind_of(const struct unit *u)
+{
+	if (u->at.op == WAITS_SASS_WARP_SYNC)
+		return RPC_WAIT_KIND_WARP_SYNC;
+	return u->at.count || u->at.id ? RPC_WAIT_KIND_NAMED_BARRIER : RPC_WAIT_KIND_BARRIER;
+}
+
+static void note(struct look *l, const struct block *b, uint32_t place, size_t wait)
+{
+	struct rpc_wait *to = &l->waits[wait].rpc;
+	const struct wave *last = NULL;
+
+	for (uint32_t i = 0; i < b->n_units; i++) {
+		const struct unit *u = &b->units[i];
+
+		if (u->wait != place)
+			continue;
+		look_note(l, u->warp, wait);
+		to->waves += u->warp != last;
+		last = u->warp;
+	}
+	to->alike++;
+}
+
+static void add_wait(struct look *l, struct block *b, uint32_t place, uint64_t shape)
+{
+	const struct unit *first = b->places[place].first;
+	size_t wait = l->n_waits;
+	struct look_wait *w = look_add_wait(l, kind_of(first),
+					    b->places[place].is_warp_sync ? RPC_WAIT_NODE_KIND_LANES :
+									    RPC_WAIT_NODE_KIND_WORKGROUP,
+					    who_text(l, b, place), name_of(b->waves, place), state_of(b, false));
+
+	if (!w)
+		return;
+	b->places[place].wait = wait;
+	w->first = b->waves;
+	w->shape = shape;
+	look_tell_wave(l, &w->rpc, first->w);
+	l->nodes[w->node].rpc.text = rpc_arena_printf(l->arena, "%s, at %s,", w->rpc.who, look_place(l, &w->rpc.at));
+	w->rpc.at.instruction = waits_sass_name(first->at.op);
+	add_evidence(l, &w->rpc, first);
+	note(l, b, place, wait);
+}
+
+/* ------------------------------------------------------------------ all of them -------------- */
+
+/* @return whether a block like this one was told. */
+static bool is_told(struct look *l, const struct block *b, uint64_t shape)
+{
+	uint32_t place = 0;
+
+	for (size_t i = 0; i < l->n_waits && place < b->n_places; i++) {
+		struct look_wait *w = &l->waits[i];
+
+		if (!w->first || w->shape != shape)
+			continue;
+		note(l, b, place, i);
+		/* One of them that has moved shows that all of them may. */
+		w->changed |= !look_is_same(l, name_of(b->waves, place), state_of(b, false)) && l->before;
+		place++;
+	}
+	return place;
+}
+
+static void look_at_block(struct look *l, struct block *b)
+{
+	uint64_t shape;
+
+	for (uint32_t i = 0; i < b->n; i++) {
+		const struct wave *w = &b->waves[i];
+
+		for (uint32_t k = 0; k < wave_n_parts(w); k++)
+			add_unit(l, b, &w->parts->list[k], w);
+		if (!wave_n_parts(w))
+			add_unit(l, b, w, w);
+	}
+	if (b->undecoded)
+		look_undecoded(l, "their code could not be read, or their barrier is in a register", b->undecoded);
+	if (b->cut)
+		look_undecoded(l, "lanes of their block are at more places than are looked at", b->n);
+	for (uint32_t i = 0; i < b->n_units; i++)
+		find_place(b, &b->units[i]);
+	shape = shape_of(b);
+	if (!b->n_places || is_told(l, b, shape))
+		return;
+	for (uint32_t i = 0; i < b->n_places; i++)
+		add_wait(l, b, i, shape);
+	for (uint32_t i = 0; i < b->n_places; i++) {
+		if (b->places[i].wait == LOOK_NONE)
+			continue;
+		if (b->places[i].is_warp_sync)
+			add_lane_parties(l, b, i);
+		else
+			add_barrier_parties(l, b, i);
+	}
+}
+
+void look_at_warps(struct look *l)
+{
+	const struct target_waves *t = &l->seen->waves;
+
+	for (size_t i = 0, end; i < t->n_waves; i = end) {
+		struct block b = { .waves = &t->waves[i] };
+
+		end = i + 1;
+		while (end < t->n_waves && t->waves[end].leader == t->waves[i].leader)
+			end++;
+		b.n = (uint32_t)(end - i);
+		if (waits_sass_known(arch_of(l, b.waves)))
+			look_at_block(l, &b);
+		else
+			look_undecoded(l, "the instructions of their device are not known", b.n);
+	}
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Opcodes and fields are those that ptxas 13.0 makes for sm_75 to sm_121 of bar.sync, bar.red, bar.arrive and
+ * bar.warp.sync; of these they are the same in all, but for the register of WARPSYNC.
+ */
+#include "waits/sass.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/reader.h"
+
+#define WARP_LANES 32u
+
+/* Architectures for which the table was compared with ptxas; sm_70 and sm_72 have the opcodes of sm_75. */
+static const char *const archs[] = { "sm_70", "sm_72", "sm_75", "sm_80",  "sm_86",  "sm_87",  "sm_88",
+				     "sm_89", "sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121" };
+/* From here on the mask's register is the first operand's. */
+#define FIRST_NEW 8u
+#define N_ARCHS	  (sizeof(archs) / sizeof(archs[0]))
+
+static size_t arch_of(const char *name)
+{
+	for (size_t i = 0; name && i < N_ARCHS; i++)
+		if (!strcmp(archs[i], name))
+			return i;
+	return N_ARCHS;
+}
+
+bool waits_sass_known(const char *arch)
+{
+	return arch_of(arch) < N_ARCHS;
+}
+
+static uint64_t bits(uint64_t word, unsigned int at, unsigned int width)
+{
+	return word >> at & ((UINT64_C(1) << width) - 1);
+}
+
+/* Where barrier number and count of threads are. */
+static void read_barrier(uint64_t low, uint64_t high, struct waits_sass *ret)
+{
+	enum { BOTH = 0xb1d, ID = 0x91d, COUNT = 0x51d };
+	unsigned int form = (unsigned int)bits(low, 0, 12);
+	uint8_t reg = (uint8_t)bits(low, 32, 8);
+
+	ret->op = high >> 13 & 1 ? WAITS_SASS_ARRIVE : WAITS_SASS_BARRIER;
+	if (form == BOTH || form == ID)
+		ret->id = (uint8_t)bits(low, 54, 4);
+	else
+		ret->id_register = reg;
+	if (form == BOTH || form == COUNT)
+		ret->count = (uint16_t)bits(low, 42, 12);
+	else
+		ret->count_register = reg;
+	ret->is_packed = form != BOTH && form != ID && form != COUNT;
+}
+
+/* Of a relative branch or call, from the next instruction. */
+static int64_t distance(uint64_t low, size_t arch)
+{
+	uint64_t far = bits(low, 34, 30) << 8 | bits(low, 16, 8), sign = UINT64_C(1) << 37;
+
+	if (arch < FIRST_NEW)
+		return (int32_t)(uint32_t)(bits(low, 32, 32) & ~UINT64_C(3));
+	return (int64_t)((far ^ sign) - sign) * 4;
+}
+
+int waits_sass_read(const char *arch, const void *bytes, size_t size, struct waits_sass *ret)
+{
+	const size_t number = arch_of(arch);
+	struct reader r;
+	uint64_t low, high;
+
+	if (number == N_ARCHS)
+		return -ENOTSUP;
+	if (size < WAITS_SASS_BYTES)
+		return -EINVAL;
+	reader_init(&r, bytes, WAITS_SASS_BYTES);
+	low = reader_u64(&r);
+	high = reader_u64(&r);
+	*ret = (struct waits_sass){ .id_register = WAITS_SASS_NO_REGISTER, .count_register = WAITS_SASS_NO_REGISTER,
+				    .mask_register = WAITS_SASS_NO_REGISTER };
+	switch (bits(low, 0, 12)) {
+	case 0xb1d:
+	case 0x91d:
+	case 0x51d:
+	case 0x31d:
+		read_barrier(low, high, ret);
+		break;
+	case 0x948:
+		ret->op = WAITS_SASS_WARP_SYNC;
+		/* WARPSYNC.ALL has no mask. */
+		ret->mask = bits(low, 32, 32) ? (uint32_t)bits(low, 32, 32) : UINT32_MAX;
+		break;
+	case 0x348:
+		ret->op = WAITS_SASS_WARP_SYNC;
+		ret->mask_register = (uint8_t)bits(low, number < FIRST_NEW ? 32 : 24, 8);
+		break;
+	case 0x944: /* CALL.REL */
+		ret->has_target = true;
+		ret->target = WAITS_SASS_BYTES + distance(low, number);
+		/* fallthrough */
+	case 0x343: /* CALL.ABS */
+	case 0x943:
+	case 0x949: /* BRX, JMX */
+	case 0x94c:
+		ret->op = WAITS_SASS_CALL;
+		break;
+	default:
+		break;
+	}
+	return 0;
+}
+
+const char *waits_sass_name(enum waits_sass_op op)
+{
+	static const char *const names[WAITS_SASS_OP_COUNT] = { [WAITS_SASS_BARRIER] = "BAR.SYNC",
+								 [WAITS_SASS_ARRIVE] = "BAR.ARV",
+								 [WAITS_SASS_WARP_SYNC] = "WARPSYNC",
+								 [WAITS_SASS_CALL] = "CALL" };
+
+	return op < WAITS_SASS_OP_COUNT ? names[op] : NULL;
+}
+
+enum waits_sass_missing waits_sass_missing(const struct waits_sass_barrier *b)
+{
+	uint32_t left = b->waiting + b->others;
+
+	if (!b->count)
+		return b->others ? WAITS_SASS_MISSING_ALL : WAITS_SASS_MISSING_NOBODY;
+	/* Who has come without waiting is seen nowhere, and may have exited since. */
+	if (left * WARP_LANES < b->count && !b->may_arrive)
+		return WAITS_SASS_MISSING_EXITED;
+	if (left * WARP_LANES < b->count && !b->others)
+		return WAITS_SASS_MISSING_MAY_EXITED;
+	if (!b->others || b->waiting * WARP_LANES >= b->count)
+		return WAITS_SASS_MISSING_NOBODY;
+	return left * WARP_LANES == b->count && !b->may_arrive ? WAITS_SASS_MISSING_ALL : WAITS_SASS_MISSING_SOME;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/* Barriers of NVIDIA's devices: words that ptxas made, and who is missing. */
+#include <errno.h>
+
+#include "testlib.h"
+#include "waits/sass.h"
+
+#define NONE WAITS_SASS_NO_REGISTER
+
+static struct waits_sass sass(const char *arch, uint64_t low, uint64_t high)
+{
+	uint64_t words[2] = { low, high };
+	struct waits_sass s = { 0 };
+
+	TEST_EQ(waits_sass_read(arch, words, sizeof(words), &s), 0);
+	return s;
+}
+
+/* As ptxas 13.0 encodes bar.sync, bar.arrive and bar.red with constants and registers. */
+static void barriers_are_told_with_number_and_count(void)
+{
+	static const struct {
+		const char *arch;
+		uint64_t low, high;
+		enum waits_sass_op op;
+		uint8_t id_register, id, count_register;
+		uint16_t count;
+		bool is_packed;
+	} rows[] = {
+		{ "sm_90", 0x0046000000007b1d, 0x000fe20000010000, WAITS_SASS_BARRIER, NONE, 1, NONE, 384, false },
+		{ "sm_75", 0x0046000000007b1d, 0x000fea0000000000, WAITS_SASS_BARRIER, NONE, 1, NONE, 384, false },
+		{ "sm_75", 0x0080000000007b1d, 0x000fea0000000000, WAITS_SASS_BARRIER, NONE, 2, NONE, 0, false },
+		{ "sm_80", 0x00c1000000007b1d, 0x000fec0000002000, WAITS_SASS_ARRIVE, NONE, 3, NONE, 64, false },
+		{ "sm_90", 0x0000000000007b1d, 0x000fec0000014800, WAITS_SASS_BARRIER, NONE, 0, NONE, 0, false },
+		{ "sm_120", 0x014000090000791d, 0x0005f00000010000, WAITS_SASS_BARRIER, NONE, 5, 9, 0, false },
+		{ "sm_100", 0x000100080000751d, 0x000ff00000010000, WAITS_SASS_BARRIER, 8, 0, NONE, 64, false },
+		{ "sm_86", 0x000000050000731d, 0x0001ec0000010000, WAITS_SASS_BARRIER, 5, 0, 5, 0, true },
+		{ "sm_86", 0x000000060000731d, 0x000fec0000002000, WAITS_SASS_ARRIVE, 6, 0, 6, 0, true },
+		/* EXIT, and a branch. */
+		{ "sm_90", 0x000000000000794d, 0x000fea0003800000, WAITS_SASS_OTHER, NONE, 0, NONE, 0, false },
+		{ "sm_90", 0xfffffffc00fc7947, 0x000fc0000383ffff, WAITS_SASS_OTHER, NONE, 0, NONE, 0, false },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct waits_sass s = sass(rows[i].arch, rows[i].low, rows[i].high);
+
+		TEST_ROW_EQ(i, s.op, rows[i].op);
+		TEST_ROW_EQ(i, s.id_register, rows[i].id_register);
+		TEST_ROW_EQ(i, s.id, rows[i].id);
+		TEST_ROW_EQ(i, s.count_register, rows[i].count_register);
+		TEST_ROW_EQ(i, s.count, rows[i].count);
+		TEST_ROW_EQ(i, s.is_packed, rows[i].is_packed);
+	}
+}
+
+static void lanes_of_a_warp_are_told_by_their_mask(void)
+{
+	struct waits_sass s = sass("sm_75", 0xffffffff00007948, 0x000fea0003800000);
+
+	TEST_EQ(s.op == WAITS_SASS_WARP_SYNC && s.mask == UINT32_MAX && s.mask_register == NONE, true);
+	s = sass("sm_90", 0x0000000000007948, 0x000fea0003800000); /* WARPSYNC.ALL */
+	TEST_EQ(s.op == WAITS_SASS_WARP_SYNC && s.mask == UINT32_MAX && s.mask_register == NONE, true);
+	s = sass("sm_75", 0x000000ff00007948, 0x000fea0003800000);
+	TEST_EQ(s.mask, 0xff);
+	s = sass("sm_75", 0x0000000300007348, 0x000fe80003800000);
+	TEST_EQ(s.op == WAITS_SASS_WARP_SYNC && s.mask_register == 3, true);
+	s = sass("sm_90", 0x0000000004087348, 0x021fea0003c00000); /* WARPSYNC.COLLECTIVE */
+	TEST_EQ(s.op == WAITS_SASS_WARP_SYNC && s.mask_register == 4, true);
+}
+
+static void calls_are_told_with_their_target(void)
+{
+	struct waits_sass s = sass("sm_75", 0x000000e000007944, 0x000fea0003c00000);
+
+	TEST_EQ(s.op == WAITS_SASS_CALL && s.has_target && s.target == 0xf0, true);
+	s = sass("sm_75", 0xffffffe000007944, 0x000fea0003c00000);
+	TEST_EQ(s.has_target && s.target == -16, true);
+	/* A branch of sm_90 to itself has this distance. */
+	s = sass("sm_90", 0xfffffffc00fc7944, 0x000fc0000383ffff);
+	TEST_EQ(s.has_target && s.target == 0, true);
+	s = sass("sm_90", 0x0000000004007343, 0);
+	TEST_EQ(s.op == WAITS_SASS_CALL && !s.has_target, true);
+}
+
+static void unknown_devices_are_refused(void)
+{
+	uint64_t words[2] = { 0x0046000000007b1d, 0 };
+	struct waits_sass s;
+
+	TEST_EQ(waits_sass_read("sm_130", words, sizeof(words), &s), -ENOTSUP);
+	TEST_EQ(waits_sass_read("sm_61", words, sizeof(words), &s), -ENOTSUP);
+	TEST_EQ(waits_sass_read("gfx90a", words, sizeof(words), &s), -ENOTSUP);
+	TEST_EQ(waits_sass_read(NULL, words, sizeof(words), &s), -ENOTSUP);
+	TEST_EQ(waits_sass_read("sm_90", words, 15, &s), -EINVAL);
+	TEST_EQ(waits_sass_known("sm_90") && !waits_sass_known("sm_9"), true);
+}
+
+static void who_is_missing_follows_from_the_counts(void)
+{
+	static const struct {
+		struct waits_sass_barrier b;
+		enum waits_sass_missing missing;
+	} rows[] = {
+		/* The whole block: those that exited are not counted. */
+		{ { 0, 3, 1, false }, WAITS_SASS_MISSING_ALL },
+		{ { 0, 3, 1, true }, WAITS_SASS_MISSING_ALL },
+		{ { 0, 4, 0, false }, WAITS_SASS_MISSING_NOBODY },
+		/* A count: those that exited are. */
+		{ { 384, 4, 8, false }, WAITS_SASS_MISSING_ALL },
+		{ { 384, 4, 9, false }, WAITS_SASS_MISSING_SOME },
+		{ { 384, 4, 8, true }, WAITS_SASS_MISSING_SOME },
+		{ { 384, 4, 0, false }, WAITS_SASS_MISSING_EXITED },
+		{ { 384, 4, 7, false }, WAITS_SASS_MISSING_EXITED },
+		{ { 353, 4, 7, false }, WAITS_SASS_MISSING_EXITED },
+		{ { 352, 4, 7, false }, WAITS_SASS_MISSING_ALL },
+		/* Who came without waiting may have exited: only if nobody is left to come, it is over. */
+		{ { 384, 4, 7, true }, WAITS_SASS_MISSING_SOME },
+		{ { 384, 4, 0, true }, WAITS_SASS_MISSING_MAY_EXITED },
+		/* As many as are needed: it is about to open. */
+		{ { 64, 2, 2, false }, WAITS_SASS_MISSING_NOBODY },
+		{ { 64, 3, 0, false }, WAITS_SASS_MISSING_NOBODY },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		TEST_ROW_EQ(i, waits_sass_missing(&rows[i].b), rows[i].missing);
+}
+
+TEST_SUITE(waits_sass, TEST(barriers_are_told_with_number_and_count), TEST(lanes_of_a_warp_are_told_by_their_mask),
+	   TEST(calls_are_told_with_their_target), TEST(unknown_devices_are_refused),
+	   TEST(who_is_missing_follows_from_the_counts));
