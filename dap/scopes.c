@@ -146,9 +146,6 @@ static bool is_there(const struct dap_ref *frame, const struct rpc_wave_variable
 		return has_variables(r, RPC_VARIABLE_SCOPE_STATIC);
 	case DAP_SCOPE_BUILT_INS:
 		return has_variables(r, RPC_VARIABLE_SCOPE_BUILT_IN);
-	/* What waits is known of AMD devices alone. */
-	case DAP_SCOPE_WHY:
-		return frame->snap->doc.process.vendor == RPC_VENDOR_AMD;
 	default:
 		return true;
 	}

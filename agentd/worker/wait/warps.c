@@ -128,7 +128,8 @@ static uint32_t lanes_at(const struct block *b, const struct unit *first)
 	uint32_t lanes = 0;
 
 	for (uint32_t i = 0; i < b->n_units; i++)
-		if (b->units[i].warp == first->warp && b->units[i].does == DOES_WAIT && is_same_place(&b->units[i], first))
+		if (b->units[i].warp == first->warp && b->units[i].does == DOES_WAIT &&
+		    is_same_place(&b->units[i], first))
 			lanes |= b->units[i].lanes;
 	return lanes;
 }
@@ -180,7 +181,8 @@ static bool may_arrive_by(const struct waits_sass *s, const struct code_symbol *
 
 	if (s->op == WAITS_SASS_ARRIVE)
 		return s->id_register != WAITS_SASS_NO_REGISTER || s->id == id;
-	return s->op == WAITS_SASS_CALL && (!s->has_target || to < kernel->address || to - kernel->address >= kernel->size);
+	return s->op == WAITS_SASS_CALL &&
+	       (!s->has_target || to < kernel->address || to - kernel->address >= kernel->size);
 }
 
 static bool may_arrive_in(struct look *l, const struct wave *w, const struct code_symbol *kernel, uint8_t id)

@@ -66,10 +66,11 @@ static int cmd_warp(struct sim_process *p, const struct args *a)
 		r = -EINVAL;
 	for (uint64_t sm = 0; !r && sm < sms; sm++)
 		for (uint64_t i = 0; !r && i < warps; i++) {
-			struct sim_warp *w = sim_warp_at(p, (uint32_t)at[0], (uint32_t)(at[1] + sm), (uint32_t)(at[2] + i));
+			uint32_t dev = (uint32_t)at[0], on = (uint32_t)(at[1] + sm);
+			struct sim_warp *w = sim_warp_at(p, dev, on, (uint32_t)(at[2] + i));
 
 			if (w->grid)
-				r = plant_warp(p, a, (uint32_t)at[0], (uint32_t)(at[1] + sm), w);
+				r = plant_warp(p, a, dev, on, w);
 		}
 	return r;
 }
@@ -357,7 +358,8 @@ static int cmd_log(struct sim_process *p, const struct args *a)
 
 const struct command plant_commands[] = {
 	{ "warp", cmd_warp,
-	  "DEVICE SM WARP [sms=N] [warps=N] [pc=] [idle=] [apart=] [active=] [valid=MASK; 0: exited] [syscall=MASK] [barrier=] "
+	  "DEVICE SM WARP [sms=N] [warps=N] [pc=] [idle=] [apart=] [active=] "
+	  "[valid=MASK; 0: exited] [syscall=MASK] [barrier=] "
 	  "[target=X,Y,Z]" },
 	{ "register", cmd_register, "DEVICE SM WARP LANE NUMBER VALUE" },
 	{ "uniform", cmd_uniform, "DEVICE SM WARP NUMBER VALUE" },

@@ -38,7 +38,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	look_at_code(name, data, size);
 	if (size < 4)
 		return 0;
-	b = (struct waits_sass_barrier){ .count = (data[0] | (uint32_t)data[1] << 8) & 0xfff, .waiting = 1 + data[2] % 64,
+	b = (struct waits_sass_barrier){ .count = (data[0] | (uint32_t)data[1] << 8) & 0xfff,
+					 .waiting = 1 + data[2] % 64,
 					 .others = data[3] % 64, .may_arrive = data[3] >> 7 };
 	m = waits_sass_missing(&b);
 	/* Nobody is waited for who is not there, and who has exited is missing only where threads are counted. */
