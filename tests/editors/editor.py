@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """An editor without a human, as a client of gpu-agentctl dap."""
+import contextlib
 import json
 import os
 import pathlib
@@ -11,10 +12,11 @@ from unittest import SkipTest
 import npm
 from dapclient import DATA, runs_on
 from dapschema import check_recorded, recorded
-from harness import BIN, ROOT, wait_until
+from harness import BIN, ROOT, Scene, wait_until
 
 HERE = pathlib.Path(__file__).resolve().parent
 
+GPUS, WAVES_EACH = 8, 12600  # in all 100,800 waves
 SECONDS = 100  # of one session, whatever the editor does
 
 
@@ -45,6 +47,25 @@ def extension(name):
         raise SkipTest(run.stderr.strip())
     assert run.returncode == 0, run.stdout + run.stderr
     return directory / "gpu-agent.vsix"
+
+
+def adapter_of(s):
+    """The debug adapter that an editor has started."""
+    for place in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (place / "cmdline").read_bytes().split(b"\0")
+            if words[0].endswith(b"/gpu-agentctl") and b"dap" in words and str(s.socket).encode() in (place / "environ").read_bytes():
+                return int(place.name)
+    raise AssertionError("no adapter runs")
+
+
+@contextlib.contextmanager
+def many_waves():
+    """Eight GPUs with a hundred thousand waves."""
+    with Scene(app=f"runtime ttmp; queues {GPUS}; spin", gpus=",".join(["gfx942"] * GPUS)) as s:
+        for queue in s.target_state()["queues"]:
+            s.control(f"waves {s.app.pid} {queue['id']} halted {WAVES_EACH} 0x7f0000001000 group=4 vgprs=8 acc=0 lds=0")
+        yield s
 
 
 def vendors_debugger(directory):

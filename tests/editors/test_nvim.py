@@ -7,7 +7,6 @@ and GPU_AGENT_LAZY_NVIM one that has lazy.nvim.
 Neovim is Debian's, newer than this machine's, in a tree of its own (scripts/fetch-peers).
 """
 import base64
-import contextlib
 import json
 import os
 import pathlib
@@ -21,7 +20,7 @@ from unittest import SkipTest
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
-from editor import HERE, Editor, dump, pause_and_leave, script, source
+from editor import GPUS, HERE, WAVES_EACH, Editor, adapter_of, dump, many_waves, pause_and_leave, script, source
 from dapclient import runs_on, scene
 from harness import ROOT, Scene, status, wait_until
 from peers import fetch, linker
@@ -88,37 +87,24 @@ def test_nvim_dap():
     assert len(base64.b64decode(seen["memory"]["data"])) == 16 and int(seen["memory"]["address"], 16) == int(seen["pc"], 16)
 
 
-def adapter_of(s):
-    """The debug adapter that an editor has started."""
-    for place in pathlib.Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            words = (place / "cmdline").read_bytes().split(b"\0")
-            if words[0].endswith(b"/gpu-agentctl") and b"dap" in words and str(s.socket).encode() in (place / "environ").read_bytes():
-                return int(place.name)
-    raise AssertionError("no adapter runs")
-
-
 def test_eight_gpus_and_a_hundred_thousand_waves():
     """A group names its GPU, its waves come a page at a time, and the adapter stays small."""
     argv, env = nvim()
-    gpus, each = 8, 12600
-    with Scene(app=f"runtime ttmp; queues {gpus}; spin", gpus=",".join(["gfx942"] * gpus)) as s:
-        for queue in s.target_state()["queues"]:
-            s.control(f"waves {s.app.pid} {queue['id']} halted {each} 0x7f0000001000 group=4 vgprs=8 acc=0 lds=0")
+    with many_waves() as s:
         with Editor(s, [*argv, "--headless", "-u", "NONE", "-l", HERE / "nvim-many.lua"], env) as e:
             e.expect("listed")
             peak = int(status(adapter_of(s))["VmHWM"].split()[0])
-            assert s.target_state()["suspended_queues"] == gpus, "a choice lets nothing run"
+            assert s.target_state()["suspended_queues"] == GPUS, "a choice lets nothing run"
             e.go_on()
             seen = e.end()
         runs_on(s)
-    print(f"  {gpus * each} waves on {gpus} GPUs: the adapter has {peak / 1024:.1f} MiB at most")
+    print(f"  {GPUS * WAVES_EACH} waves on {GPUS} GPUs: the adapter has {peak / 1024:.1f} MiB at most")
     assert peak < 32 * 1024, peak
     groups, waves = seen["GpuAgentGroups"], seen["GpuAgentWave"]
-    assert f"{gpus} devices, {gpus} queues, {gpus * each} waves" in groups["prompt"], groups["prompt"]
-    assert sorted(row.split(":")[0] for row in groups["rows"]) == [f"GPU {i}" for i in range(gpus)], groups["rows"]
-    assert all(f": {each} x" in row for row in groups["rows"]), groups["rows"]
-    assert waves["prompt"] == f"Wave, of {each}" and len(set(waves["rows"])) == 1000, (waves["prompt"], waves["rows"][:3])
+    assert f"{GPUS} devices, {GPUS} queues, {GPUS * WAVES_EACH} waves" in groups["prompt"], groups["prompt"]
+    assert sorted(row.split(":")[0] for row in groups["rows"]) == [f"GPU {i}" for i in range(GPUS)], groups["rows"]
+    assert all(f": {WAVES_EACH} x" in row for row in groups["rows"]), groups["rows"]
+    assert waves["prompt"] == f"Wave, of {WAVES_EACH}" and len(set(waves["rows"])) == 1000, (waves["prompt"], waves["rows"][:3])
 
 
 def test_nvim_dap_on_a_terminal():

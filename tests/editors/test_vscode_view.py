@@ -10,8 +10,8 @@ if __name__ == "__main__":
 
 from codeserver import PARTS, Editor, drive, has_row, programs, workspace
 from dapclient import runs_on
-from editor import extension, script
-from harness import Scene
+from editor import GPUS, WAVES_EACH, adapter_of, extension, many_waves, script
+from harness import Scene, status
 
 
 def check_tree(seen, s):
@@ -60,5 +60,32 @@ def test_from_a_process_to_a_lane():
         check_tree(seen, s)
         wire, = editor.sessions()
         check_requests(wire)
+        assert seen["notifications"] == [], seen["notifications"]
+        runs_on(s)
+
+
+def test_eight_gpus_and_a_hundred_thousand_waves():
+    """Each GPU has its rows, a group opens a page at a time, and the adapter stays small."""
+    chromium, modules = programs()
+    vsix = extension("vscode")
+    with many_waves() as s:
+        place = workspace(s.directory)
+        editor = Editor(s, modules, vsix)
+        peak = []
+
+        def paged():
+            assert s.target_state()["suspended_queues"] == GPUS, "a look lets nothing run"
+            peak.append(int(status(adapter_of(s))["VmHWM"].split()[0]))
+
+        seen = drive("many", s, chromium, modules, editor.start(s, place), paged=paged)
+        print(f"  {GPUS * WAVES_EACH} waves on {GPUS} GPUs: the adapter has {peak[0] / 1024:.1f} MiB at most")
+        assert peak[0] < 32 * 1024, peak
+        for gpu in range(GPUS):
+            assert has_row(seen["gpus"], f"GPU {gpu} ", f"{WAVES_EACH} waves in 1 group"), seen["gpus"]
+        assert has_row(seen["ranges"], "waves 0\u2013127") and has_row(seen["page"], "lanes active"), (seen["ranges"], seen["page"])
+        wire, = editor.sessions()
+        pages = [m["arguments"] for m in wire.requests("gpuAgent/waves")]
+        assert pages and all(p["count"] <= 128 for p in pages) and {p["start"] for p in pages} == {1280}, pages
+        assert max(len(m["body"]["waves"]) for m in wire.answers("gpuAgent/waves")) == 128
         assert seen["notifications"] == [], seen["notifications"]
         runs_on(s)

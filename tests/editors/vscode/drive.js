@@ -35,6 +35,7 @@ const STORIES = {
 	lanes: ["openWorkbench", "openView", "attachFromView", "pauseAll", "lanesOfWave", "columnsOfLanes", "laneFromTable",
 		"lanesOfFrame", "lanesWhileRunning", "leaveView"],
 	lanesOfWarp: ["openWorkbench", "openView", "attachToWarps", "lanesOfWarp", "leaveView"],
+	many: ["openWorkbench", "openView", "pageOfMany", "leaveView"],
 	records: ["openWorkbench", "openRecords", "newRecord", "openRecord", "pinRecord", "saveRecord", "removeRecord"],
 	watch: ["openWorkbench", "noticeOfException", "openFromNotice", "attachFromNotice", "endedSession"],
 	view: ["openWorkbench", "openView", "attachFromView", "goToWhatRuns", "pauseAll", "goToLane", "leaveView"],

@@ -55,9 +55,29 @@ async function goToLane() {
 	seen.stack = await texts(CALL_STACK);
 }
 
+// Groups of several GPUs, and one page of the waves of one.
+async function pageOfMany() {
+	await row(TREE, pid).hover();
+	await row(TREE, pid).locator(".action-label[aria-label=\"Attach\"]").click();
+	await screen.page.locator(".debug-toolbar").waitFor();
+	await mark("GPU");
+	seen.gpus = await rows(TREE, /^GPU 7 /);
+	await screen.command("GPU agent: Pause All GPU Processes");
+	await row(TREE, /queue 0.*suspended/).waitFor();
+	await row(TREE, new RegExp("^12600 x .*halted")).waitFor();
+	await open(/^12600 x .*halted/);
+	seen.ranges = await rows(TREE, "waves 1280–1407");
+	await open("waves 1280–1407");
+	seen.page = await rows(TREE, /^wave .*lanes active/);
+	await row(TREE, /^wave .*lanes active/).click();
+	await mark("Run and Debug");
+	seen.wave = await rows(VARIABLES, /^wave =/);
+	await screen.meet("paged");
+}
+
 async function leaveView() {
 	await screen.disconnect();
 	seen.notifications = await texts(screen.NOTICE);
 }
 
-module.exports = { openView, attachFromView, goToWhatRuns, pauseAll, goToLane, leaveView };
+module.exports = { openView, attachFromView, goToWhatRuns, pauseAll, goToLane, leaveView, pageOfMany };
