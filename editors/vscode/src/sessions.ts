@@ -10,6 +10,7 @@ interface Message {
 	event?: string;
 	command?: string;
 	arguments?: { frameId?: number };
+	body?: { threadId?: number };
 }
 
 /** What was told stays true until the adapter says that something else is shown. */
@@ -22,8 +23,10 @@ export class Session {
 	private readonly lanes = new Map<string, Promise<Lanes>>();
 	/** Looks at waves and lanes under way: one at what runs is told to the editor as a change. */
 	private looking = 0;
-	/** The frame whose scopes the editor has asked for last. */
+	/** The frame whose scopes the editor has asked for last, which it does only while somebody sees variables. */
 	private frame?: number;
+	/** The thread to which the editor was taken last: after a change it asks for the stacks of all. */
+	private thread?: number;
 	private still = false;
 
 	constructor(readonly debug: vscode.DebugSession) {
@@ -61,15 +64,22 @@ export class Session {
 	 * @param wanted  columns of expressions, which are of the frame that the editor shows
 	 */
 	async shownLanes(wanted: { columns?: string[]; variables?: boolean }, automatic: boolean): Promise<Lanes> {
-		const ask = (of: { frameId?: number }): Promise<Lanes> => request(this.debug, "gpuAgent/lanes", { ...wanted, ...of, automatic });
-		if (this.frame === undefined)
-			return ask({});
-		return ask({ frameId: this.frame }).catch((error: unknown) => {
+		const { frame, thread } = this;
+		const ask = (of: { frameId?: number; threadId?: number }): Promise<Lanes> =>
+			request(this.debug, "gpuAgent/lanes", { ...wanted, ...of, automatic });
+		const ofThread = (): Promise<Lanes> => ask(thread === undefined ? {} : { threadId: thread });
+		const answer = await (frame === undefined ? ofThread() : ask({ frameId: frame }).catch((error: unknown) => {
 			// The frame is one of before, or of a thread on a processor.
-			if (error instanceof Error && /out of date|runs on a processor/.test(error.message))
-				return ask({});
-			throw error;
-		});
+			if (!(error instanceof Error && /out of date|runs on a processor/.test(error.message)))
+				throw error;
+			if (this.frame === frame)
+				this.frame = undefined;
+			return ofThread();
+		}));
+		// The editor may have been taken elsewhere meanwhile.
+		if (this.thread === thread)
+			this.thread = answer.threadId;
+		return answer;
 	}
 
 	async showLane(threadId: number, lane: number): Promise<void> {
@@ -87,6 +97,8 @@ export class Session {
 
 	/** @returns whether the editor goes there: it cannot go to what runs */
 	async show(focus: Focus): Promise<boolean> {
+		this.frame = undefined;
+		this.thread = focus.threadId;
 		return (await request(this.debug, "gpuAgent/focus", { ...focus, reveal: true })).revealed;
 	}
 
@@ -94,6 +106,10 @@ export class Session {
 	hears(message: Message): boolean {
 		if (message.type !== "event" || !["stopped", "continued", "invalidated"].includes(message.event ?? ""))
 			return false;
+		if (message.event === "stopped") {
+			this.frame = undefined;
+			this.thread = message.body?.threadId;
+		}
 		this.still = message.event === "stopped" || (message.event === "invalidated" && this.still);
 		// What a look at waves or lanes has changed is not told again because of it.
 		if (message.event === "invalidated" && this.looking)
