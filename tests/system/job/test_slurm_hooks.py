@@ -95,6 +95,55 @@ exec grep "$@"
         wait_until(lambda: not [p for p in glob.glob("/proc/[0-9]*/cmdline") if is_reader(p, reader)], "the end of the readers")
 
 
+# Whoever puts another mapping in the place of one holds the lock of its memory, and waits for the pages of the first, which a file
+# system does not take.
+BLOCKED = """import ctypes, mmap, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+fd = os.open(sys.argv[1], os.O_RDWR)
+at = libc.mmap(None, 4096, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, fd, 0)
+ctypes.memset(at, 1, 4096)
+print("begun", flush=True)
+MAP_FIXED = 0x10
+libc.mmap(at, 4096, mmap.PROT_READ, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_FIXED, -1, 0)
+print("over", flush=True)
+"""
+
+
+def can_be_read(pid):
+    with subprocess.Popen(["cat", f"/proc/{pid}/environ"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as reader:
+        try:
+            reader.wait(1)
+            return True
+        except subprocess.TimeoutExpired:
+            reader.kill()
+            return False
+
+
+def test_memory_that_is_locked(tmp_path):
+    """What the kernel keeps nobody can read: the program ends in time all the same, says so, and tells of the others."""
+    need_root()
+    job = {"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "0"}
+    place = pathlib.Path("/run") / f"gpu-agent-test-locked-{os.getpid()}"
+    with contextlib.ExitStack() as stack:
+        # It ends when nobody serves its file any more.
+        stack.callback(place.rmdir)
+        started = []
+        stack.callback(lambda: [process.communicate() for process in started])
+        stack.enter_context(stuck_files(place))
+        for words in (["/usr/bin/python3", "-c", BLOCKED, place / "write"], ["/bin/sleep", "1001"]):
+            started.append(subprocess.Popen(words, env=job, stdout=subprocess.PIPE, text=True))
+            stack.callback(started[-1].kill)
+        process, other = started
+        assert process.stdout.readline() == "begun\n"
+        wait_until(lambda: not can_be_read(process.pid), "memory that is locked")
+        files, took, _ = run(tmp_path / "out", "unkillable-step", ctl="/nonexistent", **job)
+        text = "".join(files.values())
+        # Twice the time is for a machine that does other things as well.
+        assert took < 20 and f"process {other.pid} sleep" in text and "processes of the job may be missing" in text, (took, text)
+
+
 def is_reader(path, reader):
     with contextlib.suppress(OSError):
         words = pathlib.Path(path).read_bytes()
