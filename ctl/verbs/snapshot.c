@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "ctl/compare_show.h"
 #include "ctl/ctl.h"
 #include "ctl/document/compare.h"
@@ -19,6 +20,8 @@
 #define REPLY_MEMORY_MAX ((size_t)512 << 20)
 
 #define AGAIN_MAX_MS	 3600000
+/* Milliseconds until it is asked again whether there is room for a session. */
+#define TURN_MS		 20
 
 static bool each_wave, queues_only, registers, arguments, why, record, any_progress, host;
 static const char *again;
@@ -105,13 +108,30 @@ static int take_threads(struct ctl *c, uint32_t pid, struct rpc_gpu_snapshot_res
 	return r < 0 ? ctl_fail(c, -r, "the document") : 0;
 }
 
+/* Where the agent allows no more sessions at once, as while others look at as many processes, this one has its turn. */
+static int attach_in_turn(struct ctl *c, const char *pid_text)
+{
+	const struct timespec ts = { .tv_nsec = TURN_MS * 1000000L };
+	const uint64_t end = clock_deadline_ms(c->timeout_ms);
+	int r;
+
+	for (;;) {
+		r = ctl_attach(c, pid_text, false);
+		if (r == 0 || c->core || c->err.code != RPC_ERROR_LIMIT || !clock_left_ms(end))
+			return r;
+		c->err = (struct agent_err){ 0 };
+		out_reset(&c->err_json);
+		nanosleep(&ts, NULL);
+	}
+}
+
 /* @return 0: there is a session, or the threads can be looked at without one. */
 static int attach(struct ctl *c, const char *pid_text, uint32_t *ret_pid)
 {
 	int r = c->core ? 0 : args_pid(c, pid_text, ret_pid);
 
 	if (r == 0)
-		r = ctl_attach(c, pid_text, false);
+		r = attach_in_turn(c, pid_text);
 	if (r == 0 || c->core || c->err.code != RPC_ERROR_NOT_DEBUGGABLE)
 		return r;
 	without_gpu = rpc_arena_strdup(&c->arena, c->err.message);

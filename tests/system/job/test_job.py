@@ -10,6 +10,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 
 if __name__ == "__main__":
@@ -141,6 +142,19 @@ def test_more_processes_than_may_be_read_at_once():
     with job(*["hang"] * 32) as s:
         found = document(s.ctl("job", "--pids", s.pids, "-j"))
         assert len(found["ranks"]) == 32 and not found["missing"], found["missing"]
+
+
+def test_more_processes_than_may_have_sessions():
+    """As where two jobs of a machine are looked at together."""
+    need_root()
+    with tempfile.NamedTemporaryFile("w", suffix=".conf") as config:
+        config.write("[limits]\nsessions_per_user = 2\n")
+        config.flush()
+        with Scene(app=None, gpus="gfx90a,gfx90a", agentd=("--config", config.name)) as s:
+            for n in range(8):
+                s.start("rank", [BIN / "gpu-agent-simapp", "--kfd", s.mount / "kfd", "--scene", "hang"]).wait_line()
+            found = document(s.ctl("job", "--all", "-j", "--deadline", "40s"))
+            assert len(found["ranks"]) == 8 and not [m for m in found["missing"] if "sessions" in m], found["missing"]
 
 
 def test_processes_that_are_not_there():

@@ -159,7 +159,7 @@ def run_job(s, slurm, nodes=NODES, ranks=RANKS, odd=ODD, scenes=("hang", "progre
     wait_until(lambda: f"{number}.0" in slurm.ask("squeue", "-h", "-s", "-j", number, "-o", "%i"), "the step", 40)
 
     def all_ranks():
-        found = json.loads(s.ctl("list", "-j").stdout)["processes"]
+        found = json.loads(s.ctl("list", "-j").stdout).get("processes", [])
         # Before it has set up its queues, each may be the odd one.
         return len(found) >= ranks and all(p.get("queues") for p in found)
     wait_until(all_ranks, "the ranks", 40 + ranks)
