@@ -50,6 +50,7 @@ static bool has_waited(const uint64_t *words, const uint8_t *code, struct corefi
 const struct corefile_processor corefile_aarch64 = {
 	.elf = EM_AARCH64,
 	.elf_32 = EM_ARM,
+	.tested = "tested on emulated machines, without a GPU",
 	.n_words = WORDS,
 	.stack_pointer = SP,
 	.instruction = PC,

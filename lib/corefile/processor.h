@@ -27,6 +27,7 @@ struct corefile_call {
 struct corefile_processor {
 	uint16_t elf;	 /**< EM_... */
 	uint16_t elf_32; /**< The same of programs of 32 bits that it runs, too. */
+	const char *tested; /**< How the agent was tested on it, in words; NULL: as docs/SUPPORT.md says of all. */
 	uint8_t n_words; /**< Registers in NT_PRSTATUS; at most COREFILE_WORDS_MAX. */
 	uint8_t stack_pointer, instruction; /**< Which words these are. */
 	/** The word of each register, by its number in DWARF. */

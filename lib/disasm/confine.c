@@ -9,11 +9,13 @@
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include "base/cleanup.h"
+#include "base/elf_view.h"
 
 #define FDS_MAX 4u
 
@@ -50,13 +52,6 @@ int disasm_settle(const int *fds, size_t n, unsigned int cpu_s, pid_t parent)
 	return getppid() == parent ? 0 : -ESRCH;
 }
 
-#if defined(__x86_64__)
-#define MACHINE AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define MACHINE AUDIT_ARCH_AARCH64
-#endif
-
-#ifdef MACHINE
 #define WORD(member) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, member))
 #define ANSWER(action) BPF_STMT(BPF_RET | BPF_K, action)
 #define ALLOW(name)                                                                                \
@@ -79,8 +74,10 @@ int disasm_settle(const int *fds, size_t n, unsigned int cpu_s, pid_t parent)
 		ANSWER(SECCOMP_RET_ALLOW), ANSWER(SECCOMP_RET_ERRNO | EPERM)
 _Static_assert(F_DUPFD < F_GETFL && F_GETFD < F_GETFL && F_SETFD < F_GETFL && F_SETFL > F_GETFL,
 	       "commands up to F_GETFL change descriptors of the caller alone");
+/* Numbers mean calls of one processor only, which install() puts in. */
+#define MACHINE_AT 1
 #define BEGIN                                                                                      \
-	WORD(arch), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MACHINE, 1, 0),                            \
+	WORD(arch), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0),                                  \
 		ANSWER(SECCOMP_RET_KILL_PROCESS), WORD(nr)
 #define END ANSWER(SECCOMP_RET_ERRNO | EPERM)
 
@@ -107,8 +104,12 @@ static const struct sock_filter program_filter[] = {
 	ALLOW(sched_getaffinity), ALLOW(sched_get_priority_max), ALLOW(sched_get_priority_min),
 	ALLOW(rt_sigaction), ALLOW(rt_sigprocmask), ALLOW(rt_sigreturn), ALLOW(sigaltstack),
 	ALLOW(execve), ALLOW(exit), ALLOW(exit_group),
-#ifdef __x86_64__
-	ALLOW(arch_prctl), ALLOW(access), ALLOW(getpgrp), ALLOW(dup2), ALLOW(readlink), ALLOW(stat), ALLOW(lstat),
+#ifdef __NR_arch_prctl
+	ALLOW(arch_prctl),
+#endif
+	/* Newer processors lack these. */
+#ifdef __NR_open
+	ALLOW(access), ALLOW(getpgrp), ALLOW(dup2), ALLOW(readlink), ALLOW(stat), ALLOW(lstat),
 	ALLOW_WITHOUT(open, 1, O_ACCMODE | O_CREAT | O_TRUNC),
 #endif
 	ALLOW_WITHOUT(openat, 2, O_ACCMODE | O_CREAT | O_TRUNC),
@@ -118,11 +119,17 @@ static const struct sock_filter program_filter[] = {
 	END,
 };
 
+#define FILTER_MAX 192
+_Static_assert(ARRAY_SIZE(filter) <= FILTER_MAX && ARRAY_SIZE(program_filter) <= FILTER_MAX, "room for each");
+
 static int install(const struct sock_filter *f, size_t n)
 {
-	const struct sock_fprog program = { .len = (unsigned short)n,
-					    .filter = (struct sock_filter *)f };
+	struct sock_filter own[FILTER_MAX];
+	const struct sock_fprog program = { .len = (unsigned short)n, .filter = own };
 
+	memcpy(own, f, n * sizeof(*f));
+	/* As linux/audit.h composes its constants. */
+	own[MACHINE_AT].k = __AUDIT_ARCH_64BIT | __AUDIT_ARCH_LE | elf_own_machine();
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
 	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
 		return -errno;
@@ -138,14 +145,3 @@ int disasm_confine_program(void)
 {
 	return install(program_filter, ARRAY_SIZE(program_filter));
 }
-#else
-int disasm_confine(void)
-{
-	return 0;
-}
-
-int disasm_confine_program(void)
-{
-	return -ENOTSUP; /* closed code runs behind a filter or not at all */
-}
-#endif

@@ -6,20 +6,22 @@ test_programs += forged
 forged_src := tests/system/host/forged.c
 forged_ldlibs := -rdynamic
 
-# Native frames are known of one processor.
-ifeq ($(processor),x86_64)
+# Native frames are known of two processors.
+ifneq ($(filter x86_64 aarch64,$(processor)),)
 # What waits, for test_native.py, as compilers make it by themselves and with frame pointers.
 plain_programs += tests/waits tests/waits_frame_pointer
 tests/waits_src := tests/system/host/waits.c
-tests/waits_cflags := -fomit-frame-pointer
+tests/waits_cflags := -fomit-frame-pointer '-DWAITS_MACHINE="waits_$(processor).h"'
 tests/waits_ldflags := -rdynamic -lpthread
 tests/waits_frame_pointer_src := tests/system/host/waits.c
-tests/waits_frame_pointer_cflags := -fno-omit-frame-pointer
+tests/waits_frame_pointer_cflags := -fno-omit-frame-pointer '-DWAITS_MACHINE="waits_$(processor).h"'
 tests/waits_frame_pointer_ldflags := -rdynamic -lpthread
+endif
 
+ifeq ($(processor),x86_64)
 # What is hard to unwind, for test_native.py; one call is broken on its way.
 plain_programs += tests/frames
-tests/frames_src := tests/system/host/frames.c
+tests/frames_src := tests/system/host/frames_x86_64.c
 tests/frames_cflags := -fomit-frame-pointer
 tests/frames_ldflags := -rdynamic -lpthread -Wl,-z,lazy,-z,norelro
 endif

@@ -2,9 +2,13 @@
 /* process.doctor: what keeps a process from being debugged, and what to do about it. */
 #include <errno.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #include "agentd/worker/inspect/inspect.h"
 #include "agentd/worker/process/yama.h"
+#include "base/elf_view.h"
+#include "base/page.h"
+#include "corefile/processor.h"
 
 #define CHECKS_MAX 160
 
@@ -65,6 +69,19 @@ static void check_tracer(struct sheet *s, const struct access_target *t)
 		put(s, "tracer", RPC_VERDICT_PASS, "nobody traces it", NULL);
 	else
 		put(s, "tracer", RPC_VERDICT_FAIL, tracer, "let that debugger detach first");
+}
+
+/* Nothing is said of the machines on which all was tested. */
+static void check_machine(struct sheet *s)
+{
+	const struct corefile_processor *p = corefile_processor_find(elf_own_machine());
+	struct utsname u;
+
+	if (uname(&u) < 0 || (p && !p->tested))
+		return;
+	put(s, "machine", p ? RPC_VERDICT_PASS : RPC_VERDICT_UNKNOWN,
+	    rpc_arena_printf(s->arena, "%s, pages of %u KiB: %s", u.machine, (unsigned)(page_bytes() >> 10),
+			     p ? p->tested : "never tried; no native frames, no threads in cores"), NULL);
 }
 
 static void check_scope(struct sheet *s, const struct worker_options *o)
@@ -134,6 +151,7 @@ int inspect_doctor(const struct worker_options *o, struct rpc_arena *a, pid_t pi
 	check_vendors(&s, o, &t);
 	check_tracer(&s, &t);
 	check_scope(&s, o);
+	check_machine(&s);
 	put(&s, "runtime", RPC_VERDICT_UNKNOWN,
 	    "only attaching tells whether the program has enabled its GPU runtime", NULL);
 	ret->pid = (uint32_t)pid;

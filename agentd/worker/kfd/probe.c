@@ -84,6 +84,10 @@ static void put_open_error(struct sheet *s, const struct worker_options *o, int 
 	else if (err_no == EACCES || err_no == EPERM)
 		put(s, "kfd_device", RPC_VERDICT_FAIL, detail,
 		    "join the group render; in a container or unit, allow the device");
+	else if (err_no == ENOENT && access("/sys/module/amdgpu", F_OK) == 0)
+		put(s, "kfd_device", RPC_VERDICT_FAIL, detail,
+		    "amdgpu is loaded: in a container, pass the device in; else this kernel was built without "
+		    "CONFIG_HSA_AMD, as those of Debian 12 and 13 for arm64, and another one is needed");
 	else
 		put(s, "kfd_device", RPC_VERDICT_FAIL, detail,
 		    "load the amdgpu module; in a container, pass the device in");

@@ -167,7 +167,7 @@ def test_core_of_the_kernel():
         doc = stacks(core)
         is_same(doc, core)
         was, now = timeless(live), timeless(doc)
-        assert was == now and len(now) == 7, (was, now)
+        assert was == now and len(now) == 8, (was, now)
         packed = s.directory / "packed"
         if subprocess.run(["zstd", "-q", core, "-o", packed]).returncode == 0:
             assert stacks(packed)["groups"] == doc["groups"]

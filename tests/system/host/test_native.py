@@ -38,7 +38,7 @@ def test_frames_are_those_of_gdb(program):
         doc = read(s, process.pid)
         before = switches(process.pid)
         for _ in range(20):
-            assert read(s, process.pid)["threads"] == 7
+            assert read(s, process.pid)["threads"] == 8
         assert switches(process.pid) == before
         assert "TracerPid:\t0" in pathlib.Path(f"/proc/{process.pid}/status").read_text()
         calls = {g["waits_in"] for g in doc["groups"]}
@@ -53,8 +53,8 @@ def test_frames_are_those_of_gdb(program):
                 assert g["native_end"] != "outermost" or len(ours[tid]) == len(theirs[tid]), (g, theirs[tid])
                 certain += not is_guess
                 whole += g["native_end"] == "outermost"
-        print(f"  {program}: {whole} of 7 whole, {certain} without a guess")
-        assert whole == 7 if program == "waits" else whole >= 6
+        print(f"  {program}: {whole} of 8 whole, {certain} without a guess")
+        assert whole == 8 if program == "waits" else whole >= 7
         reader = next(g for g in doc["groups"] if g["waits_in"] == "read")
         assert "read" in functions(reader)[0] and functions(reader)[2:5] == ["inner_call", "middle_call", "outer_call"]
         assert all(f["module"].endswith(program) for f in reader["native_frames"][1:5])
@@ -136,7 +136,7 @@ def test_hostile_tables(seed):
         begun = time.monotonic()
         doc = s.rpc.call("host.stacks", pid=process.pid)
         assert time.monotonic() - begun < 4
-        assert doc["threads"] == 7 and sum(g["threads"] for g in doc["groups"]) == 7
+        assert doc["threads"] == 8 and sum(g["threads"] for g in doc["groups"]) == 8
         assert s.ctl("stacks", process.pid).returncode in (0, 8)
 
 

@@ -20,6 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include WAITS_MACHINE /* waits_x86_64.h, waits_aarch64.h */
+
 /* Functions whose names are looked for. */
 #define EXPORT __attribute__((visibility("default"), noipa))
 EXPORT long wait_by_hand(long n);
@@ -29,14 +31,14 @@ EXPORT void *outer_call(void *wait);
 
 static volatile int sink;
 
-/* A system call without the C library around it, in a function whose frame only %rbp finds. */
+/* In a function whose frame only the frame pointer finds. */
 long wait_by_hand(long n)
 {
 	volatile char *room = __builtin_alloca((size_t)n);
-	long number = SYS_pause, result;
+	long result;
 
 	room[0] = 1;
-	__asm__ volatile("syscall" : "=a"(result) : "0"(number) : "rcx", "r11", "memory");
+	result = call_kernel(WAITS_FOR_EVER, NULL);
 	sink = room[0];
 	return result;
 }
@@ -78,6 +80,19 @@ static void wait_epoll(void)
 	epoll_wait(epoll_create1(0), &e, 1, -1);
 }
 
+/* syscall() of the C library calls no function: on aarch64 its return address is in a register. */
+static __attribute__((noipa)) void call_leaf(void)
+{
+	syscall(SYS_ppoll, NULL, 0, NULL, NULL, 0);
+	sink++;
+}
+
+static void wait_leaf(void)
+{
+	call_leaf();
+	sink++;
+}
+
 static void wait_itself(void)
 {
 	wait_by_hand(100);
@@ -114,9 +129,8 @@ void *outer_call(void *wait)
 static inline __attribute__((always_inline)) void nap(void)
 {
 	const struct timespec t = { .tv_nsec = 100000 };
-	long number = SYS_nanosleep;
 
-	__asm__ volatile("syscall" : "+a"(number) : "D"(&t), "S"(NULL) : "rcx", "r11", "memory");
+	call_kernel(SYS_nanosleep, &t);
 }
 
 #define CHAIN(name, next)          \
@@ -187,7 +201,8 @@ static void scribble(unsigned seed)
 
 int main(int argc, char **argv)
 {
-	void (*const waits[])(void) = { wait_read, wait_futex, wait_sleep, wait_poll, wait_epoll, wait_itself };
+	void (*const waits[])(void) = { wait_read, wait_futex, wait_sleep, wait_poll, wait_epoll, wait_leaf,
+					      wait_itself };
 	const unsigned seed = argc > 1 ? (unsigned)atoi(argv[1]) : 0;
 	char ready[] = { 'r', 'e', 'a', 'd', 'y', '\n' };
 	pthread_t thread;
