@@ -12,6 +12,7 @@ struct hoststack_elf {
 	uint64_t symbols, strings; /**< DT_SYMTAB, DT_STRTAB. */
 	uint64_t gnu_hash, hash;   /**< 0: it has none. */
 	uint64_t soname;	   /**< Offset in the strings; 0: it has no name. */
+	uint32_t n_symbols;	   /**< 0: a hash table tells. */
 };
 
 /**

@@ -2,8 +2,10 @@
 #include "agentd/worker/host/host.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,7 +27,7 @@ struct host_worker {
 	struct access_target facts;
 	struct memory memory;
 	struct tasks tasks;
-	int maps_fd, environment_fd;
+	int maps_fd, environment_fd, root_fd;
 	int error; /* Why the target could not be opened; the call is answered with it. */
 	struct agent_err err;
 	struct reading *reading; /* Names in the answer are its own; NULL: nothing was read. */
@@ -47,6 +49,15 @@ static int refuse(const struct host_worker *h, int error, const char *op, const 
 			     (int)h->o->pid);
 }
 
+/* The process's root, or -1: debug files are then those of this machine alone. */
+static int root_open(pid_t pid)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/root", (int)pid);
+	return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
 /* What needs rights, and nothing that the process itself has written. */
 static int open_files(struct host_worker *h, struct agent_err *err)
 {
@@ -63,6 +74,7 @@ static int open_files(struct host_worker *h, struct agent_err *err)
 		h->maps_fd = mappings_open(pid);
 		r = h->maps_fd < 0 ? h->maps_fd : 0;
 		h->environment_fd = rank_open(pid);
+		h->root_fd = root_open(pid);
 	}
 	if (r == 0)
 		return 0;
@@ -131,6 +143,7 @@ static int fill_from(struct host_worker *h, struct rpc_arena *a, const struct rp
 		     struct reading_from *ret)
 {
 	*ret = (struct reading_from){ .memory = &h->memory, .maps_fd = h->maps_fd, .environment_fd = h->environment_fd,
+				      .root_fd = h->root_fd,
 				      .tasks = &h->tasks, .children = p->has_children && p->children,
 				      .native = !p->has_native || p->native };
 	return reading_take_queues(ret, a, p);
@@ -256,12 +269,14 @@ static void cleanup(struct host_worker *h)
 		close(h->maps_fd);
 	if (h->environment_fd >= 0)
 		close(h->environment_fd);
+	if (h->root_fd >= 0)
+		close(h->root_fd);
 }
 
 int host_run(const struct worker_options *o)
 {
 	struct host_worker h = { .o = o, .memory = MEMORY_NULL, .tasks = { .fd = -1 }, .maps_fd = -1,
-				 .environment_fd = -1 };
+				 .environment_fd = -1, .root_fd = -1 };
 	struct ipc_link link;
 	sigset_t none;
 	int r, status = 1;

@@ -18,11 +18,12 @@ _Static_assert((int)NATIVE_END_OUTERMOST == (int)RPC_NATIVE_END_OUTERMOST &&
 	       "hoststack/native/unwind.h");
 
 int native_reader_init(struct native_reader *r, uint16_t machine, struct memory_guard *guard,
-		       struct hoststack_memory *memory)
+		       struct hoststack_memory *memory, int root_fd)
 {
 	const struct native_processor *processor = native_processor_find(machine);
 	int e = memory_guard_refresh(guard);
 
+	r->debug = (struct debug_files){ .root_fd = root_fd };
 	if (e < 0)
 		return e;
 	r->modules = calloc(guard->n_files + 1, sizeof(*r->modules));
@@ -46,6 +47,7 @@ int native_reader_init(struct native_reader *r, uint16_t machine, struct memory_
 void native_reader_deinit(struct native_reader *r)
 {
 	native_unwinder_deinit(&r->unwinder);
+	debug_files_deinit(&r->debug);
 	for (size_t i = 0; i < r->n_modules; i++) {
 		native_symbols_free(&r->modules[i].symbols);
 		free((char *)r->modules[i].name);
@@ -56,7 +58,9 @@ void native_reader_deinit(struct native_reader *r)
 static struct native_place name_frame(struct native_reader *r, const struct native_frame *f)
 {
 	struct native_place p = { .address = f->pc, .is_guessed = f->is_guessed };
+	struct hoststack_memory *memory = r->unwinder.stack.memory;
 	struct native_module *module = f->module;
+	const uint64_t at = f->pc - !f->is_exact;
 	uint64_t begin;
 
 	if (!module)
@@ -65,8 +69,10 @@ static struct native_place name_frame(struct native_reader *r, const struct nati
 	p.build_id = module->build_id[0] ? module->build_id : NULL;
 	p.address = f->pc - module->bias;
 	if (module->has_symbols)
-		p.function = native_symbols_name(&module->symbols, r->unwinder.stack.memory, &module->elf,
-						 f->pc - !f->is_exact, f->function, &begin);
+		p.function = native_symbols_name(&module->symbols, memory, &module->elf, at, f->function, &begin);
+	p.is_internal = !p.function;
+	if (p.is_internal)
+		p.function = debug_files_name(&r->debug, memory, module, at, f->function, &begin);
 	if (p.function)
 		p.offset = f->pc - begin;
 	return p;

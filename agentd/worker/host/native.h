@@ -8,6 +8,7 @@
  * were read until after its stack was.
  */
 
+#include "agentd/worker/host/debug_file.h"
 #include "agentd/worker/host/memory_guard.h"
 #include "agentd/worker/host/task.h"
 #include "hoststack/native/unwind.h"
@@ -15,11 +16,12 @@
 
 /** One frame, for people. */
 struct native_place {
-	const char *function; /**< As the file exports it; NULL: not known. */
+	const char *function; /**< As the file exports it, or its debug file has it; NULL: not known. */
 	uint64_t offset;      /**< From the function's beginning. */
 	const char *module, *build_id; /**< NULL: the code is of no file; or that has none. */
 	uint64_t address;	       /**< In the file's own addresses; of no file, in the process. */
 	bool is_guessed;
+	bool is_internal; /**< The file does not export the function. */
 };
 
 /** The native frames of one thread. */
@@ -37,11 +39,17 @@ struct native_reader {
 	struct native_unwinder unwinder;
 	struct native_module *modules; /**< malloc'ed. */
 	size_t n_modules;
+	struct debug_files debug;
 };
 
-/** Look up what the process has loaded.  @param machine  What it runs on: EM_...  @return 0, -errno. */
+/**
+ * Look up what the process has loaded.
+ * @param machine  What it runs on: EM_...
+ * @param root_fd  Root of the process, for debug files; borrowed; -1: it has none.
+ * @return 0, -errno.
+ */
 int native_reader_init(struct native_reader *r, uint16_t machine, struct memory_guard *guard,
-		       struct hoststack_memory *memory);
+		       struct hoststack_memory *memory, int root_fd);
 /**
  * Read one thread, which was looked at a moment ago.
  * @return 1: it was read, or tells why not; 0: it has run meanwhile, and may be looked at again; -ENOMEM; what

@@ -319,7 +319,7 @@ static int read_native(struct reading *r, size_t index)
 
 static int read_natives(struct reading *r)
 {
-	int e = native_reader_init(&r->native, r->tasks->machine, &r->guard, &r->memory);
+	int e = native_reader_init(&r->native, r->tasks->machine, &r->guard, &r->memory, r->from.root_fd);
 
 	for (size_t i = 0; i < r->tasks->n && e == 0; i++)
 		e = read_native(r, i);

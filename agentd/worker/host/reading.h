@@ -71,7 +71,7 @@ struct reading_from {
 	const struct memory *memory;
 	struct core_memory *core; /**< In place of `memory`: that of a core. */
 	bool is_mixed;		  /**< The core's memory is of later moments than its threads. */
-	int maps_fd, environment_fd; /**< Both may be -1: there is none. */
+	int maps_fd, environment_fd, root_fd; /**< Each may be -1: there is none. */
 	struct tasks *tasks;
 	const struct event_queue *queues; /**< Of the process; may be none. */
 	size_t n_queues;

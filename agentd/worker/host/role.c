@@ -76,7 +76,7 @@ static bool takes_lock(const struct native_stack *s)
 	bool waits = false;
 
 	for (size_t i = 0; i < s->n && !s->places[i].is_guessed; i++) {
-		const char *name = s->places[i].function;
+		const char *name = s->places[i].is_internal ? NULL : s->places[i].function;
 
 		if (name && strstr(name, "pthread_cond_"))
 			waits = true;

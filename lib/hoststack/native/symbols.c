@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 
-/* Exported symbols of one file, 9.6 MB of them. */
+/* Symbols of one file, 9.6 MB of them. */
 #define SYMBOLS_MAX 400000
 #define NAME_MAX_   1024
 /* Bytes of a name that are read at once; no such piece crosses a page's end. */
@@ -83,8 +83,8 @@ static bool is_function(const Elf64_Sym *s)
 static int read_table(struct native_symbols *s, struct hoststack_memory *m, const struct hoststack_elf *e)
 {
 	auto_free Elf64_Sym *table = NULL;
-	uint32_t n = 0;
-	int r = e->hash ? count_sysv(m, e, &n) : count_gnu(m, e, &n);
+	uint32_t n = e->n_symbols;
+	int r = n ? 0 : e->hash ? count_sysv(m, e, &n) : count_gnu(m, e, &n);
 
 	if (r < 0)
 		return r;

@@ -2,7 +2,7 @@
 #ifndef HOSTSTACK_NATIVE_SYMBOLS_H
 #define HOSTSTACK_NATIVE_SYMBOLS_H
 
-/** @file symbols.h  Functions that a loaded file exports, by address. */
+/** @file symbols.h  Functions that a loaded file exports, or that its debug file names, by address. */
 
 #include <stdbool.h>
 

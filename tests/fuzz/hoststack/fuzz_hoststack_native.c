@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "fuzzlib.h"
+#include "hoststack/native/debug_symbols.h"
 #include "hoststack/native/expression.h"
 #include "hoststack/native/leaf.h"
 #include "hoststack/native/recovery.h"
@@ -70,6 +71,19 @@ static void read_pieces(struct hoststack_memory *m, const uint8_t *data, size_t 
 	native_stack_copy_free(&stack);
 }
 
+/* The bytes as a debug file. */
+static void read_debug_file(struct hoststack_memory *m)
+{
+	struct native_symbols symbols = { 0 };
+	struct hoststack_elf elf;
+	uint64_t begin;
+
+	if (native_debug_symbols_open(m, "00112233", &elf) == 0)
+		for (uint64_t at = 0; at < 0x400; at += 0x80)
+			native_symbols_name(&symbols, m, &elf, at, at, &begin);
+	native_symbols_free(&symbols);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct image image = { data, size };
@@ -77,6 +91,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint64_t registers[2] = { 0 };
 
 	read_pieces(&m, data, size);
+	read_debug_file(&m);
+	m.bytes_left = 1 << 20;
 	/* The last bytes are the two registers. */
 	if (size >= sizeof(registers))
 		memcpy(registers, data + size - sizeof(registers), sizeof(registers));

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_HOST_DEBUG_FILE_H
+#define WORKER_HOST_DEBUG_FILE_H
+
+/**
+ * @file debug_file.h
+ * Separate debug files, by build id: names of functions that a loaded file does not export.
+ *
+ * They are looked for below the root of the process, and then below that of the agent; never in the network.  A
+ * process in a container may have put there what it likes: only a plain file is opened, no link is followed, and it
+ * is read within bounds of bytes and time.
+ */
+
+#include "hoststack/elf.h"
+#include "hoststack/native/symbols.h"
+
+#define DEBUG_FILES_MAX 64
+
+struct debug_file;
+struct native_module;
+
+/** Files that were looked for. */
+struct debug_files {
+	int root_fd; /**< Root of the process; borrowed; -1: it has none. */
+	struct debug_file *list; /* malloc'ed. */
+	size_t n;
+};
+
+/**
+ * Name a function.
+ * @param address, function, ret_begin  As for native_symbols_name(), in the process.
+ * @param like	The time that there is.
+ * @return a name that lives as long as the files do; NULL: no debug file has one.
+ */
+const char *debug_files_name(struct debug_files *d, const struct hoststack_memory *like,
+			     const struct native_module *module, uint64_t address, uint64_t function,
+			     uint64_t *ret_begin);
+void debug_files_deinit(struct debug_files *d);
+
+#endif /* WORKER_HOST_DEBUG_FILE_H */

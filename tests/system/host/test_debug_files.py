@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Names of functions that a file does not export, from its separate debug file: below the root of the process, which may be a
+container's, and below this machine's.  What a container plants there is neither followed nor opened."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+from unittest import SkipTest
+
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+import pytest
+
+from harness import BIN, Scene, need_root
+from nativestacks import read, start
+
+TESTS = BIN.parent / "tests"
+LIBC = "/lib/x86_64-linux-gnu/libc.so.6"
+SOURCE = """
+#include <stdio.h>
+#include <unistd.h>
+__attribute__((noinline)) static int innermost(volatile int *n) { while (*n) pause(); return *n; }
+__attribute__((noinline)) static int between(volatile int *n) { return innermost(n) + 1; }
+int main(void) { volatile int n = 1; printf("%d\\n", getpid()); fflush(stdout); return between(&n); }
+"""
+
+
+def build_id(path):
+    notes = subprocess.run(["readelf", "-n", path], capture_output=True, text=True, check=True).stdout
+    return re.search(r"Build ID: (\w+)", notes)[1]
+
+
+class Container:
+    """A directory with a stripped program, and where its debug file belongs."""
+
+    def __init__(self, directory):
+        self.root = pathlib.Path(directory, "root")
+        self.root.mkdir()
+        source, program, self.debug = self.root / "static.c", self.root / "static", pathlib.Path(directory, "static.debug")
+        source.write_text(SOURCE)
+        subprocess.run(["cc", "-O1", "-g", "-static-pie", "-Wl,--eh-frame-hdr,--build-id", "-o", program, source], check=True, timeout=120)
+        subprocess.run(["objcopy", "--only-keep-debug", program, self.debug], check=True, timeout=60)
+        subprocess.run(["strip", program], check=True, timeout=60)
+        name = build_id(program)
+        self.place = self.root / "usr/lib/debug/.build-id" / name[:2] / f"{name[2:]}.debug"
+        self.place.parent.mkdir(parents=True)
+
+    def names(self, s):
+        process = start(s, ["/static"], preexec_fn=lambda: os.chroot(self.root))
+        group, = read(s, process.pid)["groups"]
+        assert group["native_end"] == "outermost" and len(group["native_frames"]) >= 4, group
+        return [f.get("function") for f in group["native_frames"]]
+
+
+@pytest.fixture
+def container():
+    need_root()
+    with Scene(app=None) as s:
+        yield s, Container(s.directory)
+
+
+def test_functions_that_are_not_exported(container):
+    s, box = container
+    shutil.copy(box.debug, box.place)
+    names = box.names(s)
+    at = names.index("innermost")
+    assert names[at:at + 3] == ["innermost", "between", "main"] and names[-1] == "_start", names
+
+
+def planted_link(box):
+    box.place.symlink_to(box.debug)
+
+
+def planted_directory_link(box):
+    """Its target is the machine's own for whoever follows it."""
+    box.place.parent.rmdir()
+    other = box.debug.parent / "other"
+    other.mkdir()
+    shutil.copy(box.debug, other / box.place.name)
+    box.place.parent.symlink_to(other)
+
+
+def planted_pipe(box):
+    os.mkfifo(box.place)
+
+
+def planted_other_build(box):
+    source = box.root / "other.c"
+    source.write_text(SOURCE + "int other;")
+    subprocess.run(["cc", "-O1", "-g", "-static-pie", "-Wl,--eh-frame-hdr,--build-id", "-o", box.place, source], check=True, timeout=120)
+
+
+def planted_half(box):
+    data = box.debug.read_bytes()
+    box.place.write_bytes(data[:len(data) // 2])
+
+
+def planted_sizes(box):
+    """Section headers that say that all is as large as can be."""
+    data = bytearray(box.debug.read_bytes())
+    begin, count = int.from_bytes(data[0x28:0x30], "little"), int.from_bytes(data[0x3c:0x3e], "little")
+    for i in range(count):
+        if int.from_bytes(data[begin + 64 * i + 4:begin + 64 * i + 8], "little") == 2:
+            data[begin + 64 * i + 0x20:begin + 64 * i + 0x28] = (24 << 40).to_bytes(8, "little")
+    box.place.write_bytes(data)
+
+
+@pytest.mark.parametrize("plant", [planted_link, planted_directory_link, planted_pipe, planted_other_build, planted_half, planted_sizes])
+def test_what_a_container_plants(container, plant):
+    s, box = container
+    plant(box)
+    names = box.names(s)
+    assert not set(names) & {"innermost", "between", "main"}, names
+
+
+def test_debug_files_of_this_machine():
+    """Functions within the C library, of which Debian has a package with debug files."""
+    name = build_id(LIBC) if os.path.exists(LIBC) else "none"
+    if not os.path.exists(f"/usr/lib/debug/.build-id/{name[:2]}/{name[2:]}.debug"):
+        raise SkipTest("no debug file of the C library here")
+    with Scene(app=None) as s:
+        process = start(s, [TESTS / "waits"])
+        frames = [f for g in read(s, process.pid)["groups"] for f in g["native_frames"] if f["module"].endswith("libc.so.6")]
+        assert frames and all("function" in f for f in frames), frames
+        assert "start_thread" in {f["function"] for f in frames}, frames
