@@ -177,7 +177,7 @@ def test_thread_of_root_that_runs():
     need_root()
     with Scene(app=None) as s:
         process = start(s, [TESTS / "waits", "0"])
-        doc = wait_until(lambda: rests(s.rpc.call("host.stacks", pid=process.pid)), "it naps")
+        doc = read(s, process.pid)
         (g,) = doc["groups"]
         assert g["native_frames"] == [] and g["native_end"] == "refused", g
         assert not doc["complete"] and "the kernel does not tell" in doc["missing"][0], doc["missing"]
