@@ -120,6 +120,30 @@ def test_tasks_of_asyncio_are_those_that_the_program_tells(version):
         assert "4 tasks wait: " in text and "awaited by " in text and "Event.wait" in text, text
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_threads_of_subinterpreters(version):
+    """One has a lock of its own, the other one shares the main interpreter's; their frames are the inner ones of their threads."""
+    argv, env = interpreter(version)
+    code = ("import os, threading, time, _interpreters\n"
+            "def run(kind):\n"
+            "    _interpreters.exec(_interpreters.create(kind), 'import time\\ndef within():\\n    time.sleep(100000)\\nwithin()')\n"
+            "for kind in ('isolated', 'legacy'):\n    threading.Thread(target=run, args=(kind,), daemon=True).start()\n"
+            "print(os.getpid(), flush=True)\ntime.sleep(100000)\n")
+    with Scene(app=None) as s:
+        process = s.start("python", [*argv, "-c", code], env=env)
+        process.wait_line()
+
+        def stacks():
+            doc = read_at_rest(s, process.pid)
+            inner = [[(f["function"], f.get("interpreter")) for f in g["frames"]] for g in doc["groups"] if len(g["frames"]) > 1]
+            return (doc, inner) if sum(stack[0][0] == "within" for stack in inner) == 2 else None
+        doc, inner = wait_until(stacks, "both are inside")
+        outer = [(name, None) for name in ("run", "Thread.run", "Thread._bootstrap_inner", "Thread._bootstrap")]
+        assert sorted(inner) == [[("within", n), ("<module>", n), *outer] for n in (1, 2)], inner
+        assert doc["python"][0]["interpreters"] == 3 and not doc["python"][0]["free_threaded"], doc["python"]
+        assert all(g["consistent"] for g in doc["groups"]), doc["groups"]
+
+
 @pytest.mark.parametrize("waiters", [16, 17])
 def test_task_that_many_await(waiters):
     """So many names are told; that there are more is said."""
