@@ -14,7 +14,7 @@ gpu-agentctl_src := $(addprefix ctl/,args.c cli_words.c compare_show.c complete.
 	$(addprefix ctl/verbs/,analyze.c attach.c cores.c dap.c detach.c devices.c diff.c disassemble.c doctor.c host/stacks.c \
 	dump.c events.c help.c hooks.c list.c mcp.c memory.c job/job.c job/kubernetes.c job/merge.c job/merge_files.c job/report.c metrics.c queues.c record/record.c record/sampler.c record/sampler_show.c record/top.c registers.c resume.c rpc.c snapshot.c status.c variables.c \
 	suspend.c version.c wait/why.c watch.c watchpoint.c waves.c)
-gpu-agentctl_libs := ctl dap corefile disasm protocol base
+gpu-agentctl_libs := ctl dap corefile disasm waits protocol base
 gpu-agentctl_ldlibs := $(protocol_ldlibs) $(disasm_ldlibs) $(corefile_ldlibs) -lm
 gpu-agentctl_deps := $(protocol_gen) $(O)/gen/paths.h
 

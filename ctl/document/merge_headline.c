@@ -8,6 +8,7 @@
 #include "ctl/document/place.h"
 #include "ctl/document/vendor_words.h"
 #include "protocol/stop_reason.h"
+#include "waits/collective.h"
 
 /* Most ranks that a sentence names; more are given as positions. */
 #define NAMES_MAX 3
@@ -108,10 +109,151 @@ static size_t add_faults(struct rpc_arena *a, const struct rpc_gpu_snapshot_resu
 	return n;
 }
 
+/* ------------------------------------------------------------------ collectives -------------- */
+
+/* Most collective operations that are told apart. */
+#define COLLECTIVES_MAX 8
+
+/* Ranks by the collective operation that their devices execute. */
+struct collectives {
+	struct merge_set in; /* Those with waves in any. */
+	struct waits_word_of_name names[COLLECTIVES_MAX];
+	struct merge_set sets[COLLECTIVES_MAX];
+	size_t n;
+};
+
+static bool is_collective(const char *mangled, const char *name, struct waits_collective *ret)
+{
+	return (mangled && waits_collective_read(mangled, ret) == 0) || (name && waits_collective_read(name, ret) == 0);
+}
+
+/* Is a group in such an operation?  What it is the device function says, and the kernel does not. */
+static bool find_collective(const struct rpc_group *g, struct waits_collective *ret)
+{
+	for (size_t i = 0; i < g->n_frames; i++)
+		if (is_collective(g->frames[i].raw, g->frames[i].function, ret) && ret->is_function)
+			return true;
+	for (size_t i = 0; i < g->n_callers; i++)
+		for (size_t k = 0; k < g->callers[i].n_frames; k++) {
+			const struct rpc_frame *f = &g->callers[i].frames[k];
+
+			if (is_collective(f->raw, f->function, ret) && ret->is_function)
+				return true;
+		}
+	return g->has_kernel && is_collective(g->kernel.raw, g->kernel.name, ret);
+}
+
+static int add_collective(struct rpc_arena *a, const struct waits_word_of_name *name, const struct merge_set *ranks,
+			  struct collectives *c)
+{
+	size_t i = 0;
+	int r = 0;
+
+	while (i < c->n && (c->names[i].size != name->size || memcmp(c->names[i].text, name->text, name->size) != 0))
+		i++;
+	if (i == COLLECTIVES_MAX)
+		return 0;
+	if (i == c->n) {
+		c->names[i] = *name;
+		r = merge_set_init(a, ranks->n, &c->sets[c->n++]);
+	}
+	if (r == 0)
+		merge_set_join(&c->sets[i], ranks);
+	return r;
+}
+
+static int find_collectives(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, const struct merge_set *sets,
+			    struct collectives *ret)
+{
+	int r = merge_set_init(a, s->n_ranks, &ret->in);
+
+	for (size_t i = 0; r == 0 && i < s->n_groups; i++) {
+		struct waits_collective c;
+
+		if (!find_collective(&s->groups[i], &c))
+			continue;
+		merge_set_join(&ret->in, &sets[i]);
+		if (c.is_function && c.operation.text)
+			r = add_collective(a, &c.operation, &sets[i], ret);
+	}
+	return r;
+}
+
+/* "ranks 0-5" or "rank0,rank1" */
+static const char *ranks_text(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, const struct merge_set *set)
+{
+	const char *names = merge_set_names(a, s, set);
+
+	return rpc_arena_printf(a, "%s%s", merge_set_count(set) > NAMES_MAX ? "ranks " : "", names ? names : "?");
+}
+
+/* Ranks that are in different operations. */
+static const char *different_text(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s,
+				  const struct collectives *c)
+{
+	auto_out struct out o = { 0 };
+
+	out_str(&o, "Ranks are in different collective operations: ");
+	for (size_t i = 0; i < c->n; i++) {
+		const char *ranks = ranks_text(a, s, &c->sets[i]);
+
+		out_fmt(&o, "%s%.*s: %s", i ? "; " : "", (int)c->names[i].size, c->names[i].text, ranks ? ranks : "?");
+	}
+	out_str(&o, unseen(s));
+	return out_error(&o) ? NULL : rpc_arena_strdup(a, o.data);
+}
+
+/* Does each operation have ranks that are in no other one? */
+static bool is_split(const struct collectives *c)
+{
+	size_t alone = 0;
+
+	for (size_t i = 0; i < c->n; i++) {
+		bool found = false;
+
+		for (size_t r = 0; r < c->sets[i].n && !found; r++) {
+			found = merge_set_has(&c->sets[i], r);
+			for (size_t k = 0; k < c->n && found; k++)
+				found = k == i || !merge_set_has(&c->sets[k], r);
+		}
+		alone += found;
+	}
+	return alone > 1;
+}
+
+/* What ranks do in collective operations, where they do not do the same.  @return whether there is such a line. */
+static int add_collectives(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, const struct merge_set *sets,
+			   struct merge_line *ret)
+{
+	struct collectives c = { 0 };
+	struct merge_set out;
+	int r = find_collectives(a, s, sets, &c);
+	size_t n;
+
+	if (r == 0)
+		r = merge_set_init(a, s->n_ranks, &out);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < s->n_ranks; i++)
+		if (!merge_set_has(&c.in, i))
+			merge_set_add(&out, i);
+	n = merge_set_count(&c.in);
+	*ret = (struct merge_line){ .tag = "" };
+	if (is_split(&c))
+		ret->text = different_text(a, s, &c);
+	else if (n && n < s->n_ranks)
+		ret->text = rpc_arena_printf(a, "In a collective operation%s%.*s%s: %s; in none: %s%s", c.n ? " (" : "",
+					     c.n ? (int)c.names[0].size : 0, c.n ? c.names[0].text : "", c.n ? ")" : "",
+					     ranks_text(a, s, &c.in), ranks_text(a, s, &out), unseen(s));
+	else
+		return 0;
+	return 1;
+}
+
 int merge_headline(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, const struct merge_set *sets,
 		   struct merge_line **ret, size_t *ret_n)
 {
-	struct merge_line *lines = rpc_arena_array(a, FAULTS_MAX + 2 + s->n_exited + s->n_ranks, sizeof(*lines));
+	struct merge_line *lines = rpc_arena_array(a, FAULTS_MAX + 3 + s->n_exited + s->n_ranks, sizeof(*lines));
 	size_t n, faults;
 	int r = 0;
 
@@ -131,6 +273,10 @@ int merge_headline(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s,
 	if (n == faults)
 		r = none_odd(a, s, sets, !faults, &lines[n++]);
 	if (r == 0)
+		r = add_collectives(a, s, sets, &lines[n]);
+	if (r > 0)
+		n++;
+	if (r >= 0)
 		r = rpc_arena_error(a);
 	if (r < 0)
 		return r;

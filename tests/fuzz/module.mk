@@ -41,17 +41,17 @@ $(eval $(call fuzz_target,arguments,values symbols,$(values_ldlibs) $(symbols_ld
 
 $(eval $(call fuzz_target,cudbg_dynsym,cudbgshim,$(cudbgshim_ldlibs)))
 
-$(eval $(call fuzz_target,ctl_document,ctl protocol,$(protocol_ldlibs)))
+$(eval $(call fuzz_target,ctl_document,ctl waits protocol,$(protocol_ldlibs)))
 fuzz_ctl_document_deps := $(protocol_gen)
-$(eval $(call fuzz_target,ctl_mcp,ctl dap disasm protocol,$(protocol_ldlibs) $(disasm_ldlibs)))
+$(eval $(call fuzz_target,ctl_mcp,ctl dap disasm waits protocol,$(protocol_ldlibs) $(disasm_ldlibs)))
 fuzz_ctl_mcp_deps := $(protocol_gen)
-$(eval $(call fuzz_target,ctl_report,ctl protocol,$(protocol_ldlibs)))
+$(eval $(call fuzz_target,ctl_report,ctl waits protocol,$(protocol_ldlibs)))
 fuzz_ctl_report_deps := $(protocol_gen)
-$(eval $(call fuzz_target,ctl_hosts,ctl protocol,$(protocol_ldlibs)))
+$(eval $(call fuzz_target,ctl_hosts,ctl waits protocol,$(protocol_ldlibs)))
 fuzz_ctl_hosts_deps := $(protocol_gen)
-$(eval $(call fuzz_target,ctl_slurm,ctl protocol,$(protocol_ldlibs)))
+$(eval $(call fuzz_target,ctl_slurm,ctl waits protocol,$(protocol_ldlibs)))
 fuzz_ctl_slurm_deps := $(protocol_gen)
-$(eval $(call fuzz_target,ctl_pods,ctl protocol,$(protocol_ldlibs)))
+$(eval $(call fuzz_target,ctl_pods,ctl waits protocol,$(protocol_ldlibs)))
 fuzz_ctl_pods_deps := $(protocol_gen)
 
 $(foreach t,amdgpu compress cuda process,$(eval $(call fuzz_target,corefile_$(t),corefile,$(corefile_ldlibs))))
@@ -68,12 +68,13 @@ $(eval $(call fuzz_target,hoststack_asyncio,hoststack))
 $(eval $(call fuzz_target,waits,waits symbols))
 $(eval $(call fuzz_target,waits_graph,waits))
 $(eval $(call fuzz_target,waits_sass,waits))
+$(eval $(call fuzz_target,waits_collective,waits))
 $(eval $(call fuzz_target,store,store))
 
 $(eval $(call fuzz_target,dap,dap disasm protocol,$(protocol_ldlibs) $(disasm_ldlibs) -lpthread))
 fuzz_dap_deps := $(protocol_gen)
 
-$(eval $(call fuzz_target,ctl_when,ctl protocol,$(protocol_ldlibs)))
+$(eval $(call fuzz_target,ctl_when,ctl waits protocol,$(protocol_ldlibs)))
 fuzz_ctl_when_deps := $(protocol_gen)
 
 include tests/fuzz/values/module.mk

@@ -15,6 +15,7 @@ $(eval $(call unit_test,waits,waits symbols base))
 $(eval $(call unit_test,waits_graph,waits base))
 $(eval $(call unit_test,waits_poll,waits base))
 $(eval $(call unit_test,waits_sass,waits base))
+$(eval $(call unit_test,waits_collective,waits base))
 $(eval $(call unit_test,agentd_ipc,agentd base))
 $(eval $(call unit_test,agentd_child,agentd base))
 # A signal that comes between a seize and the stop.
@@ -71,12 +72,12 @@ endef
 $(foreach t,arena client err format message params wire,$(eval $(call rpc_test,$(t))))
 
 define ctl_test
-$(call unit_test,ctl_$(1),ctl protocol base,$(protocol_ldlibs) -lm)
+$(call unit_test,ctl_$(1),ctl waits protocol base,$(protocol_ldlibs) -lm)
 test_ctl_$(1)_deps := $(protocol_gen)
 endef
 $(foreach t,format document headline hosts names compare merge pods record report slurm watch when,$(eval $(call ctl_test,$(t))))
 
-$(eval $(call unit_test,ctl_mcp,ctl dap disasm protocol base,$(protocol_ldlibs) $(disasm_ldlibs)))
+$(eval $(call unit_test,ctl_mcp,ctl dap disasm waits protocol base,$(protocol_ldlibs) $(disasm_ldlibs)))
 test_ctl_mcp_deps := $(protocol_gen)
 
 define dap_test

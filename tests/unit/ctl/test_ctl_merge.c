@@ -563,7 +563,60 @@ static void says_how_two_ranks_differ(void)
 	}
 }
 
-TEST_SUITE(ctl_merge, TEST(says_how_two_ranks_differ),
+/* Kernels of NCCL are named after one operation of many: what their device functions are called is what they do. */
+static void says_who_is_in_which_collective(void)
+{
+	static const char ring[] = "ncclFunction_AllReduce_RING_SIMPLE_Sum_f32()";
+	static const char other[] = "ncclFunction_AllGather_RING_SIMPLE_Sum_int8_t()";
+	static const char kernel[] = "ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclDevComm*)";
+	static const struct {
+		const char *functions[4];
+		const char *said;
+	} rows[] = {
+		{ { ring, ring, other, ring },
+		  "Ranks are in different collective operations: AllReduce: rank0,rank1,rank3; AllGather: rank2\n" },
+		{ { ring, ring, NULL, ring },
+		  "In a collective operation (AllReduce): rank0,rank1,rank3; in none: rank2\n" },
+		{ { "copy", "copy", NULL, "copy" }, "In a collective operation: rank0,rank1,rank3; in none: rank2\n" },
+		{ { ring, ring, ring, ring }, NULL },
+		{ { NULL, NULL, NULL, NULL }, NULL },
+		/* What it is called alone is not known of the third one. */
+		{ { ring, ring, "copy", ring }, NULL },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		auto_call(merge_destroyp) struct merge *m = merge_create();
+		struct rpc_gpu_snapshot_result s;
+		auto_rpc_arena struct rpc_arena arena;
+		auto_out struct out o;
+
+		rpc_arena_init(&arena, 0);
+		out_init(&o, 0);
+		for (unsigned rank = 0; rank < 4; rank++) {
+			const char *function = rows[i].functions[rank];
+			struct rpc_frame frame = { .function = function ? function : "gemm", .file = "/src/a.h",
+						   .has_line = true, .line = 9 };
+			struct agent_err err = { 0 };
+			struct snapshot_build b;
+			char name[32];
+			struct document d = rank_document(&b, name, rank, "g100:64@0/5");
+
+			b.groups[0].has_kernel = true;
+			b.groups[0].kernel = (struct rpc_kernel){ .address = 0x1000,
+								  .name = function ? kernel : "gemm" };
+			b.groups[0].frames = &frame;
+			b.groups[0].n_frames = 1;
+			TEST_EQ_FATAL(merge_add(m, &d, &err), 0);
+		}
+		TEST_EQ_FATAL(merge_finish(m, &s), 0);
+		TEST_ROW_EQ(i, merge_print(&arena, &o, &s, &(struct table_form){ .legend = true }), 0);
+		if (rows[i].said && !strstr(o.data, rows[i].said))
+			TEST_ROW_STR(i, o.data, rows[i].said);
+		TEST_ROW_EQ(i, rows[i].said || !strstr(o.data, "collective"), true);
+	}
+}
+
+TEST_SUITE(ctl_merge, TEST(says_who_is_in_which_collective), TEST(says_how_two_ranks_differ),
 	   TEST(copies_documents), TEST(prints_and_reads_sets), TEST(adds_up_ranks), TEST(adds_up_parts), TEST(names_the_odd_one),
 	   TEST(steps_do_not_matter), TEST(refuses_a_rank_twice), TEST(refuses_sets_that_lie),
 	   TEST(prints_a_tree), TEST(prints_ranks_that_agree), TEST(prints_a_rank_alone),
