@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Scenes in which something waits: the first line of `why` names what is wrong, and nobody is accused where it is not."""
+import json
 import os
 import sys
 
@@ -9,7 +10,7 @@ if __name__ == "__main__":
 
 import pytest
 
-from harness import BIN, CudaScene, Scene
+from harness import BIN, LONG_STOP, CudaScene, Scene
 
 FAULT = "wave 3 of workgroup (0,0,0) of gemm, at gemm+0x70 (train.hip:61), has stopped (memory_violation)"
 # Of each scene: what the first line says, how sure that is, whether one sample is enough, and how the scene goes on.
@@ -69,3 +70,22 @@ def test_one_sample_accuses_only_what_cannot_go_on(vendor, name):
 def test_where_it_goes_on_nobody_is_accused(vendor, name):
     shown = why(vendor, name, "--twice=1100", values=SCENES[vendor, name][3])
     assert shown.returncode == 0 and "CAUSE" not in shown.stdout, shown.stdout
+
+
+@pytest.mark.parametrize("name", CUDA)
+def test_a_core_has_the_same_waits(name, tmp_path):
+    """Of one moment: only what has stopped is accused."""
+    core = tmp_path / "core"
+    with CudaScene(app=None) as s:
+        s.app = s.start("app", [BIN / "gpu-agent-cuda-simapp", "--scene", name], env={"LD_LIBRARY_PATH": str(s.libraries)})
+        s.app.wait_line()
+        live = json.loads(s.ctl("why", s.app.pid, "-j").stdout)
+        dumped = s.ctl("dump", s.app.pid, "-o", core, LONG_STOP)
+        assert dumped.returncode in (0, 8), dumped.stderr
+        shown = s.ctl("why", "--core", core, "-j")
+    of_core = json.loads(shown.stdout)
+    # Those that run are somewhere else by then.
+    told = [[(w["who"], w["kind"], w["at"]["place"], w["alike"], w.get("has"), w.get("expects"), w["missing_count"]) for w in doc["waits"]]
+            for doc in (live, of_core)]
+    assert told[0] and told[0] == told[1], told
+    assert bool([c for c in of_core["causes"] if c["culprit"]]) == SCENES["cuda", name][2], of_core["causes"]
