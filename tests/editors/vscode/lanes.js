@@ -2,7 +2,7 @@
 // The table of lanes: opened from a wave and by its command, its columns and their formats, and the way to a lane.
 "use strict";
 const screen = require("./screen");
-const { CALL_STACK, NOTICE, PICKER, VARIABLES, mark, row, rows, seen, shoot, texts } = screen;
+const { CALL_STACK, NOTICE, PICKER, VARIABLES, row, rows, seen, shoot, texts } = screen;
 
 const [, , pid] = process.argv.slice(2);
 const TREE = ".pane-body .monaco-list[aria-label=\"Processes\"] .monaco-list-row";
@@ -79,7 +79,7 @@ async function laneFromTable() {
 	await screen.page.keyboard.press("Enter");
 	await link("Show lane 9, which is shown").waitFor();
 	seen.chosen = await table();
-	await mark("Run and Debug");
+	await screen.command("View: Show Run and Debug");
 	seen.shown = await rows(VARIABLES, /^lane =9$/);
 }
 
@@ -106,7 +106,7 @@ async function attachToWarps() {
 	await row(TREE, pid).hover();
 	await row(TREE, pid).locator(".action-label[aria-label=\"Attach\"]").click();
 	await screen.page.locator(".debug-toolbar").waitFor();
-	await mark("Run and Debug");
+	await screen.command("View: Show Run and Debug");
 	await rows(CALL_STACK, /spin/);
 	await screen.command("GPU agent: Pause All GPU Processes");
 	seen.paused = await rows(CALL_STACK, /spin.*Paused/);

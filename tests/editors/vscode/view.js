@@ -60,6 +60,8 @@ async function pageOfMany() {
 	await row(TREE, pid).hover();
 	await row(TREE, pid).locator(".action-label[aria-label=\"Attach\"]").click();
 	await screen.page.locator(".debug-toolbar").waitFor();
+	await screen.command("View: Show Run and Debug");
+	await rows(CALL_STACK, "12600 x");
 	await mark("GPU");
 	seen.gpus = await rows(TREE, /^GPU 7 /);
 	await screen.command("GPU agent: Pause All GPU Processes");
@@ -70,7 +72,7 @@ async function pageOfMany() {
 	await open("waves 1280–1407");
 	seen.page = await rows(TREE, /^wave .*lanes active/);
 	await row(TREE, /^wave .*lanes active/).click();
-	await mark("Run and Debug");
+	await screen.command("View: Show Run and Debug");
 	seen.wave = await rows(VARIABLES, /^wave =/);
 	await screen.meet("paged");
 }
