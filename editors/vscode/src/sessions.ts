@@ -82,10 +82,6 @@ export class Session {
 		return answer;
 	}
 
-	async showLane(threadId: number, lane: number): Promise<void> {
-		await request(this.debug, "gpuAgent/lanes", { threadId, lane });
-	}
-
 	/** @returns whether the editor shows another frame than before */
 	asks(message: Message): boolean {
 		const frame = message.command === "scopes" ? message.arguments?.frameId : undefined;

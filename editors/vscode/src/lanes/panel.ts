@@ -63,7 +63,7 @@ class LaneTable implements vscode.Disposable {
 		switch (action) {
 		case "show":
 			if (this.table)
-				await this.session.showLane(this.table.threadId, n);
+				await this.session.show({ threadId: this.table.threadId, lane: n });
 			break;
 		case "format":
 			if (column)
