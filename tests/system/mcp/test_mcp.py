@@ -504,8 +504,9 @@ def test_commands_of_the_guide_run(scene):
     assert len(commands) > 10, commands
     said = ""
     for command in commands:
-        words = {"PID": str(scene.app.pid), "PID,PID": str(scene.app.pid), "ROW": "1", "SIZE": "16", "hang.json": str(scene.directory / "x.json"),
-                 "hang.html": str(scene.directory / "x.html"), "ADDRESS": (re.findall(r"^=> (0x[0-9a-f]+)", said, re.M) or ["?"])[0]}
+        words = {"PID": str(scene.app.pid), "PID,PID": str(scene.app.pid), "ROW": "1", "SIZE": "16",
+                 "hang.json": str(scene.directory / "x.json"), "hang.html": str(scene.directory / "x.html"),
+                 "ADDRESS": (re.findall(r"^=> (0x[0-9a-f]+)", said, re.M) or ["?"])[0]}
         run = scene.ctl(*(words.get(word, word) for word in command.split()))
         said += run.stdout
         # There are no records; what the threads of a running program do may be incomplete.
