@@ -169,7 +169,8 @@ def test_the_cost_is_what_was_allowed():
         finally:
             over.set()
             thread.join()
-        assert document["captures"] > 20 and document["longest_us"] > 50 * document["shortest_us"], document
+        # Ten of the slow ones are two thirds of what may be spent: a loaded machine adds few of the others.
+        assert document["captures"] >= 10 and document["longest_us"] > 50 * document["shortest_us"], document
         assert document["overhead_ppm"] == pytest.approx(document["stopped_us"] / document["duration_us"] * 1e6, abs=2)
         assert 40000 <= document["overhead_ppm"] <= 60000, document
         # The device counts from the end of a suspend to the resume, and cannot count more than the agent.
