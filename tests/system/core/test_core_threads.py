@@ -30,7 +30,7 @@ PARTIAL, FAILURE = 8, 1
 
 def need_x86():
     if os.uname().machine != "x86_64":
-        raise SkipTest("cores of processes of x86-64 alone have threads that are read")
+        raise SkipTest("frames were compared on x86-64 alone")
 
 
 def ctl(*argv, **kwargs):

@@ -629,7 +629,7 @@ def waits_at(s, tid):
 
 def test_all_threads_are_in_a_unified_core():
     if os.uname().machine != "x86_64":
-        raise SkipTest("cores of the host are written on x86-64 only")
+        raise SkipTest("registers are looked for as x86-64 has them")
     with unified_scene() as s:
         plant(s)
         path = s.directory / "core"
@@ -671,7 +671,7 @@ def told_of_threads(s):
 
 def test_threads_beyond_the_most_are_missing():
     if os.uname().machine != "x86_64":
-        raise SkipTest("cores of the host are written on x86-64 only")
+        raise SkipTest("registers are looked for as x86-64 has them")
     with unified_scene("runtime ttmp; queues 1; sleepers 4200; spin", app_program=unsanitized("gpu-agent-simapp")) as s:
         s.session = s.attach(control=True)
         here, missing = told_of_threads(s)
@@ -702,7 +702,7 @@ def kept_as_zombie(s, tid):
 
 def test_threads_that_end_meanwhile_are_not_missing():
     if os.uname().machine != "x86_64":
-        raise SkipTest("cores of the host are written on x86-64 only")
+        raise SkipTest("registers are looked for as x86-64 has them")
     with unified_scene("runtime ttmp; queues 1; sleepers 1; spin") as s:
         call = lambda tid: pathlib.Path(f"/proc/{s.app.pid}/task/{tid}/syscall").read_text().split()[0]  # noqa: E731
         sleeper, = wait_until(lambda: [t for t in tasks(s) if call(t) == "128"], "the thread in rt_sigtimedwait")

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""In a guest of scripts/check-aarch64, beside a demo ($PID) and its daemon: frames of threads, live and in a core, are those of
+gdb.  usage: BUILD=DIR SHELL=tests/vm/threads_aarch64.py scripts/demo --shell"""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+BUILD = pathlib.Path(os.environ["BUILD"])
+GDB = """
+import gdb
+gdb.execute("set backtrace past-main on")
+gdb.execute("set backtrace past-entry on")
+for thread in gdb.selected_inferior().threads():
+    thread.switch()
+    frame = gdb.newest_frame()
+    pcs = []
+    while frame:
+        if frame.type() in (gdb.NORMAL_FRAME, gdb.SIGTRAMP_FRAME):
+            pcs.append(frame.pc())
+        frame = frame.older()
+    print("thread", thread.ptid[1], *(hex(pc) for pc in pcs))
+"""
+
+
+def ctl(*argv, want=(0,)):
+    run = subprocess.run([BUILD / "bin/gpu-agentctl", *map(str, argv)], capture_output=True, text=True, timeout=120)
+    assert run.returncode in want, (argv, run.returncode, run.stdout[-1000:], run.stderr)
+    return run.stdout
+
+
+def told_by_gdb(*argv):
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
+        script.write(GDB)
+        script.flush()
+        run = subprocess.run(["gdb", "-nx", "-batch", *map(str, argv), "-x", script.name], capture_output=True, text=True)
+    frames = [line.split()[1:] for line in run.stdout.split("\n") if line.startswith("thread ")]
+    assert frames, run.stderr
+    return {int(tid): [int(pc, 16) for pc in pcs] for tid, *pcs in frames}
+
+
+def bases(pid):
+    found = {}
+    for line in pathlib.Path(f"/proc/{pid}/maps").read_text().split("\n"):
+        m = re.match(r"([0-9a-f]+)-\S+ \S+ 00000000 \S+ \S+\s+(/.*|\[vdso\])", line)
+        if m:
+            found.setdefault(m[2], int(m[1], 16))
+    return found
+
+
+def compare(doc, base, theirs, may_end):
+    """Each of our frames is gdb's, and all of them where we say so.  @return how many threads are whole."""
+    whole = 0
+    for g in doc["groups"]:
+        ours = [int(f["address"], 16) + base.get(f.get("module"), 0) for f in g["native_frames"]]
+        for tid in g["tids"]:
+            assert ours == theirs[tid][:len(ours)], (g, [hex(pc) for pc in theirs[tid]])
+            is_whole = g["native_end"] == "outermost" and len(ours) == len(theirs[tid])
+            assert is_whole or may_end, (g, [hex(pc) for pc in theirs[tid]])
+            whole += is_whole
+    return whole
+
+
+def live():
+    process = subprocess.Popen([BUILD / "tests/waits"], stdout=subprocess.PIPE, stdin=subprocess.PIPE)
+    process.stdout.readline()
+    end = time.monotonic() + 60
+    while True:
+        doc = json.loads(ctl("stacks", process.pid, "-j", want=(0, 8)))
+        if not any(g["native_end"] in ("running", "unproven") for g in doc["groups"]) or time.monotonic() > end:
+            break
+    calls = {g.get("waits_in") for g in doc["groups"]}
+    assert {"read", "futex", "clock_nanosleep", "ppoll", "epoll_pwait"} <= calls, calls
+    print("# ends:", sorted(g["native_end"] for g in doc["groups"]))
+    whole = compare(doc, bases(process.pid), told_by_gdb("-p", process.pid), True)
+    print(f"# {whole} of {doc['threads']} threads to the outermost frame")
+    assert whole >= 4, doc
+    process.kill()
+    process.wait()
+
+
+def core():
+    pid = os.environ["PID"]
+    with tempfile.TemporaryDirectory() as directory:
+        file = pathlib.Path(directory) / "core"
+        ctl("dump", pid, "--unified", "-o", file)
+        program = os.readlink(f"/proc/{pid}/exe")
+        doc = json.loads(ctl("stacks", "--core", file, "-j", want=(0, 8)))
+        theirs = told_by_gdb(program, file)
+        assert sorted(theirs) == sorted(t for g in doc["groups"] for t in g["tids"]), (theirs, doc)
+        whole = compare(doc, bases(pid), theirs, False)
+        print(f"# {whole} threads, which wait in {sorted(g.get('waits_in', '-') for g in doc['groups'])}")
+        notes = subprocess.run(["gdb", "-nx", "-batch", program, file, "-ex", "info auxv", "-ex", "p $tpidr", "-ex", "p $pauth_cmask"],
+                               capture_output=True, text=True).stdout
+        assert "AT_PAGESZ" in notes and "$1 = 0x" in notes.replace("$1 = (void *) ", "$1 = ") and "$2 = " in notes, notes
+        keep = os.environ.get("KEEP")
+        if keep:
+            pathlib.Path(keep).write_bytes(file.read_bytes())
+
+
+def main():
+    status = 0
+    for test in live, core:
+        try:
+            test()
+            print(f"PASS threads.{test.__name__}")
+        except Exception as e:  # pylint: disable=broad-except
+            print(f"FAIL threads.{test.__name__}: {type(e).__name__} {e}".replace("\n", " "))
+            status = 1
+    sys.exit(status)
+
+
+main()
