@@ -31,7 +31,7 @@ CUDA = {
                    "block (0,0,0) of reduce, at reduce+0x1b0 (waits.cu:40), waits for the first", "inferred", False, "rest=0x100"),
     "crossed-barriers": ("a circle: warps 4-7 of block (0,0,0) of exchange, at exchange+0x1e0 (waits.cu:54), wait for warps 0-3 of block (0,0,0) of "
                          "exchange, at exchange+0xa0 (waits.cu:58), wait for the first", "inferred", False, "second=0x220"),
-    "fault-at-barrier": ("warp 3 of block (0,0,0) of gemm, at gemm+0x440 (train.cu:62), has stopped (memory_violation)", "inferred", True,
+    "fault-at-barrier": ("warp 3 of block (2,0,0) of gemm, at gemm+0x440 (train.cu:62), has stopped (memory_violation)", "inferred", True,
                          "code=0"),
 }
 SCENES = {("amd", name): row for name, row in AMD.items()} | {("cuda", name): row for name, row in CUDA.items()}
