@@ -83,20 +83,20 @@ def test_lanes_of_a_wave_and_of_a_frame():
         runs_on(s)
 
 
-def test_lanes_of_a_warp_that_is_in_parts():
+def test_lanes_of_a_warp():
     chromium, modules = programs()
     vsix = extension("vscode")
     with CudaScene(release="12.4", sim="devices 1 sms=3 warps=8") as s:
         place = workspace(s.directory)
-        s.control("warp 0 1 2 pc=0x10 idle=0xc0 active=0xf0")
         for lane in range(32):
-            s.control(f"register 0 1 2 {lane} 4 {lane * 3}")
+            s.control(f"register 0 0 0 {lane} 4 {lane * 3}")
         editor = Editor(s, modules, vsix)
         seen = drive("lanesOfWarp", s, chromium, modules, editor.start(s, place))
         table = seen["warp"]
         check_page(table)
-        assert len(table["rows"]) == 32 and "4 of 32 lanes active" in table["exec"], table
-        assert column(table, "part") == ["0" if 4 <= lane < 8 else "1" for lane in range(32)], table
-        assert [v.split("> ")[-1] for v in column(table, "$R4")] == [hex(lane * 3) for lane in range(32)], table
-        assert len(set(column(table, "pc"))) == 2 and seen["notifications"] == [], table
+        assert len(table["rows"]) == 32 and "32 of 32 lanes active" in table["exec"], table
+        assert column(table, "work-item")[31] == "(31, 0, 0)", table
+        # Nothing is known of its variables: there are registers.
+        assert [h.split(" ")[0] for h in table["heads"][-5:]] == ["$R0", "$R1", "$R2", "$R3", "$R4"], table["heads"]
+        assert column(table, "$R4") == [hex(lane * 3) for lane in range(32)] and seen["notifications"] == [], table
         wait_until(lambda: s.worker_pids() == [], "worker leaves")

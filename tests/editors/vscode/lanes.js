@@ -110,7 +110,7 @@ async function attachToWarps() {
 	await rows(CALL_STACK, /spin/);
 	await screen.command("GPU agent: Pause All GPU Processes");
 	seen.paused = await rows(CALL_STACK, /spin.*Paused/);
-	await row(CALL_STACK, /1 x spin.*Paused/).click();
+	await rows(VARIABLES, /^wave =0:0:0$/);
 }
 
 async function lanesOfWarp() {
