@@ -16,7 +16,7 @@ struct search {
 	size_t n_found;
 	uint64_t pc;	    /* The caller's, behind its first call of the leaf. */
 	bool has_more;	    /* It calls the leaf elsewhere, too. */
-	uint64_t frame;	    /* Its frame pointer. */
+	uint64_t frame;	    /* Its frame pointer; 0: not known, it may be that of a caller. */
 };
 
 /* The function that is called in front of an address, as far as the code says it.  @return 0: none. */
@@ -72,12 +72,12 @@ static bool returns_from(const struct search *s, const struct native_rules *rule
 
 	if (rules->cfa.rule != NATIVE_IS_OFFSET || cell->rule != NATIVE_AT_OFFSET)
 		return false;
-	/* A frame pointer leads to that of the caller, with the return address above it. */
-	*ret_frame = place - sizeof(uint64_t);
+	*ret_frame = 0;
 	if (rules->cfa_register == p->stack_pointer)
 		cfa = s->registers->values[p->stack_pointer] + (uint64_t)rules->cfa.value;
 	else if (rules->cfa_register == p->frame_pointer)
-		cfa = *ret_frame + (uint64_t)rules->cfa.value;
+		/* It leads to that of the caller, with the return address above it. */
+		cfa = (*ret_frame = place - sizeof(uint64_t)) + (uint64_t)rules->cfa.value;
 	else
 		return false;
 	return cfa + (uint64_t)cell->value == place;
@@ -150,7 +150,8 @@ int native_leaf_recover(struct native_unwinder *u, struct native_walk *w, struct
 	}
 	native_registers_set(&caller, p->stack_pointer, registers->values[p->stack_pointer]);
 	native_registers_set(&caller, p->instruction, s.pc);
-	native_registers_set(&caller, p->frame_pointer, s.frame);
+	if (s.frame)
+		native_registers_set(&caller, p->frame_pointer, s.frame);
 	w->frames[w->n++] = (struct native_frame){ .pc = s.pc, .is_guessed = s.has_more };
 	*registers = caller;
 	e = native_walk_on(u, w, registers);

@@ -158,7 +158,7 @@ static void all_registers_are_known(void)
 static void the_caller_of_a_leaf_is_found(void)
 {
 	auto_free struct program *p = make_program(), *two = make_program(), *jump = make_program();
-	auto_free struct program *by_x29 = make_program();
+	auto_free struct program *by_x29 = make_program(), *keeps = make_program();
 
 	put_return(p, 8, OUTER + 0x20, CALLER);
 	put_call(p, CALLER + 0x10, LEAF);
@@ -180,6 +180,11 @@ static void the_caller_of_a_leaf_is_found(void)
 	put(jump, SLOT, BASE + LEAF, 8);
 	walk(jump, LEAF + 8);
 	HOLDS(is_walk(jump, 3, CALLER + 0x14, OUTER + 0x20));
+	/* It does not save x29, which is a caller's, and not known. */
+	put_return(keeps, 40, OUTER + 0x20, OTHER);
+	put_call(keeps, OTHER + 0x10, LEAF);
+	walk(keeps, LEAF + 8);
+	HOLDS(is_walk(keeps, 3, OTHER + 0x14, OUTER + 0x20) && !native_registers_has(&keeps->registers, NATIVE_X29));
 	/* Somewhere in the stack. */
 	put(by_x29, STACK - BASE + 0x50, STACK + 0x90, 8);
 	put_return(by_x29, 0x58, OUTER + 0x20, ALLOCA);
