@@ -11,6 +11,7 @@ interface Message {
 	command?: string;
 	arguments?: { frameId?: number };
 	body?: { threadId?: number };
+	success?: boolean;
 }
 
 /** What was told stays true until the adapter says that something else is shown. */
@@ -100,6 +101,12 @@ export class Session {
 
 	/** @returns whether anything that was told is not true any more */
 	hears(message: Message): boolean {
+		// Who asks for it is told by the answer alone.
+		if (message.type === "response" && message.command === "continue" && message.success) {
+			this.still = false;
+			this.forget();
+			return true;
+		}
 		if (message.type !== "event" || !["stopped", "continued", "invalidated"].includes(message.event ?? ""))
 			return false;
 		if (message.event === "stopped") {
