@@ -203,7 +203,7 @@ static const char *different_text(struct rpc_arena *a, const struct rpc_gpu_snap
 	return out_error(&o) ? NULL : rpc_arena_strdup(a, o.data);
 }
 
-/* Does each operation have ranks that are in no other one? */
+/* Do two operations at least have ranks that are in no other one? */
 static bool is_split(const struct collectives *c)
 {
 	size_t alone = 0;
@@ -238,13 +238,15 @@ static int add_collectives(struct rpc_arena *a, const struct rpc_gpu_snapshot_re
 		if (!merge_set_has(&c.in, i))
 			merge_set_add(&out, i);
 	n = merge_set_count(&c.in);
+	/* All of them are in this one, and in no other. */
+	const bool is_named = c.n == 1 && merge_set_count(&c.sets[0]) == n;
 	*ret = (struct merge_line){ .tag = "" };
 	if (is_split(&c))
 		ret->text = different_text(a, s, &c);
 	else if (n && n < s->n_ranks)
-		ret->text = rpc_arena_printf(a, "In a collective operation%s%.*s%s: %s; in none: %s%s", c.n ? " (" : "",
-					     c.n ? (int)c.names[0].size : 0, c.n ? c.names[0].text : "", c.n ? ")" : "",
-					     ranks_text(a, s, &c.in), ranks_text(a, s, &out), unseen(s));
+		ret->text = rpc_arena_printf(a, "In a collective operation%s%.*s%s: %s; in none: %s%s", is_named ? " (" : "",
+					     is_named ? (int)c.names[0].size : 0, is_named ? c.names[0].text : "",
+					     is_named ? ")" : "", ranks_text(a, s, &c.in), ranks_text(a, s, &out), unseen(s));
 	else
 		return 0;
 	return 1;

@@ -117,7 +117,9 @@ static int attach_in_turn(struct ctl *c, const char *pid_text)
 
 	for (;;) {
 		r = ctl_attach(c, pid_text, false);
-		if (r == 0 || c->core || c->err.code != RPC_ERROR_LIMIT || !clock_left_ms(end))
+		/* A connection that was refused is over. */
+		if (r == 0 || c->core || c->err.code != RPC_ERROR_LIMIT || !strcmp(c->err.op, "connect") ||
+		    !clock_left_ms(end))
 			return r;
 		c->err = (struct agent_err){ 0 };
 		out_reset(&c->err_json);

@@ -214,6 +214,9 @@ int job_add_process(struct job *j, uint32_t pid)
 	const char *const *kept;
 	size_t n = 8;
 
+	/* It may wait for its turn. */
+	argv[n++] = "--timeout";
+	argv[n++] = rpc_arena_printf(a, "%ums", (unsigned)clock_left_ms(j->deadline_ns) + 1);
 	if (j->c->max_stop_ms) {
 		argv[n++] = "--max-stop";
 		argv[n++] = rpc_arena_printf(a, "%ums", j->c->max_stop_ms);

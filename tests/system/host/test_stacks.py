@@ -168,13 +168,23 @@ def test_program_without_its_file():
         assert doc["groups"][0]["frames"][0]["function"] == "<module>", doc
 
 
+def test_who_has_no_connection_left_is_told_so():
+    """It is not what --host waits for: nothing that this connection asks is answered any more."""
+    with Scene(app="runtime on; queues 1; spin", start_agent=False) as s:
+        (s.directory / "agentd.conf").write_text("[limits]\nconnections_per_user = 1\n")
+        s.start_agentd("--config", s.directory / "agentd.conf")
+        s.connect().call("agent.hello")
+        run = s.ctl("snapshot", s.app.pid, "--host")
+        assert run.returncode == 6 and "too many connections" in run.stderr, run
+
+
 @pytest.mark.parametrize("often", [3, 1 << 30])
 def test_who_asks_for_threads_waits_for_a_turn_but_not_for_ever(often):
     """The agent reads the threads of a few processes at a time: asking again is right, until the time is over that the user gives."""
     with Scene(app="runtime on; queues 1; spin") as s, busy(s.socket, s.directory / "busy", "host.stacks", often) as agent:
         for verb in (("stacks", s.app.pid), ("snapshot", s.app.pid, "--host")):
             del agent.refused[:]
-            run = s.ctl(*verb, "--socket", s.directory / "busy", "--timeout", "30s" if often == 3 else "2s")
+            run = s.ctl(*verb, "--socket", s.directory / "busy", "--timeout", "30s" if often == 3 else "5s")
             if often == 3:
                 assert len(agent.refused) == 3 and MESSAGE not in run.stdout + run.stderr and " pause" in run.stdout, run
             else:

@@ -43,7 +43,7 @@ def test_job_of_mpirun():
             return found if len(found) == RANKS and all(p.get("queues") for p in found) else None
         processes = wait_until(all_ranks, "ranks", 40 + RANKS)
         for whom in (("--all",), ("--pids", ",".join(str(p["pid"]) for p in processes))):
-            found = document(s.ctl("job", *whom, "-j"))
+            found = document(s.ctl("job", *whom, "--deadline", "40s", "-j"))
             # Their order is that in which they have answered, or of their names.
             assert sorted(r["name"] for r in found["ranks"]) == sorted(f"rank{n}" for n in range(RANKS)), found["missing"]
             assert {r["name"] for r in found["ranks"] if "odd" in r} == {f"rank{n}" for n in ODD}, [(r["name"], r.get("odd")) for r in found["ranks"]]
