@@ -83,11 +83,12 @@ def test_end_is_that_of_the_script(tmp_path, how):
 def test_script_with_a_watchdog_of_its_own(tmp_path):
     """What the program says itself goes first: nobody watches twice."""
     code = PROGRAM + f"import gpu_agent.watchdog\nwatchdog = gpu_agent.watchdog.start(timeout=2, out='{tmp_path}/reports/own-%t')\n" \
-        "say('watching', watchdog.watching)\ntime.sleep(100000)\n"
+        "say('watching', watchdog.watching)\ndef train_step(): time.sleep(100000)\ntrain_step()\n"
     with job(tmp_path) as j:
         process = launch(j, code, "--timeout=60", f"--out={j.out}/launched-%t")
         assert j.wait_line(process, "watching") == "watching True"
-        assert "has reported no progress for 2 s" in j.report("own")[0]
+        text = j.report("own")[0]
+        assert "has reported no progress for 2 s" in text and "train_step" in text.partition("faulthandler")[2], text
         wait_until(lambda: len(helpers(process.pid)) == 1, "one process that watches")
 
 

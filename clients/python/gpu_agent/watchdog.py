@@ -386,6 +386,9 @@ def start(timeout: Optional[float] = None, *, job: str = "auto", out: str = OUT,
         _log.warning("gpu-agent watchdog: %s", watchdog.reason)
         return watchdog
     _take_over()
+    if watchdog._traceback:
+        # faulthandler has one timer, which the one that gave way has taken with it.
+        watchdog._traceback.arm(seconds)
     if not watchdog.agent:
         _log.warning("gpu-agent watchdog: no agent now (%s); without one, a report has only what the kernel and faulthandler tell",
                      watchdog.reason)
