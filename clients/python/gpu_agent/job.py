@@ -2,6 +2,7 @@
 """A report of all processes of a job, as `gpu-agentctl job` makes it."""
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -13,6 +14,8 @@ __all__ = ["job_report"]
 DEADLINE_S = 10.0
 #: Seconds that gpu-agentctl has beyond its own deadline.
 _GRACE_S = 5.0
+#: Seconds that it has to end when it was killed.
+_KILLED_S = 0.5
 _SIZES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
 #: A document was printed: all was seen, something is missing, a time was used up.
 _DOCUMENT = (0, 7, 8)
@@ -66,15 +69,34 @@ def job_report(path: Optional[str] = None, *, job: str = "auto", deadline: float
     words += ["--report", path] if path is not None else []
     words += ["--socket", socket] if socket is not None else []
     # In a session of its own: what a launcher sends to its group would end the report.
-    with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as child:
-        try:
-            out, err = child.communicate(timeout=deadline + _GRACE_S)
-        except subprocess.TimeoutExpired:
-            raise OSError(f"gpu-agentctl job did not end within {deadline + _GRACE_S:g} s") from None
-        finally:
-            # Its children end with it.
-            child.kill()
-    if child.returncode not in _DOCUMENT:
+    child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    try:
+        out, err = child.communicate(timeout=deadline + _GRACE_S)
+    except subprocess.TimeoutExpired:
+        raise OSError(f"gpu-agentctl job did not end within {deadline + _GRACE_S:g} s") from None
+    finally:
+        _end(child)
+    found = _document(out) if child.returncode in _DOCUMENT else None
+    if found is None:
         raise OSError(err.decode(errors="replace").strip() or f"gpu-agentctl job: exit status {child.returncode}")
-    found: Dict[str, Any] = json.loads(out)
     return found
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    # Its children end with it.
+    child.kill()
+    # Nobody waits for one that the kernel holds.
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(_KILLED_S)
+    for stream in (child.stdout, child.stderr):
+        if stream:
+            stream.close()
+
+
+def _document(out: bytes) -> Optional[Dict[str, Any]]:
+    """Where a program ignores SIGCHLD, nobody knows the exit status, and an error is a document as well."""
+    try:
+        found = json.loads(out)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and "schema" in found and "ranks" in found else None
