@@ -59,9 +59,9 @@ def test_script_that_stands_still(tmp_path, how):
 
 def test_script_that_goes_on(tmp_path):
     """It calls nobody; that it comes back to Python is enough."""
-    code = PROGRAM + "end = time.monotonic() + 5\nwhile time.monotonic() < end: time.sleep(0.05)\nsay('over')\n"
+    code = PROGRAM + "end = time.monotonic() + 8\nwhile time.monotonic() < end: time.sleep(0.05)\nsay('over')\n"
     with job(tmp_path) as j:
-        process = launch(j, code, "--timeout=2", f"--out={j.out}/rank-%t")
+        process = launch(j, code, "--timeout=6", f"--out={j.out}/rank-%t")
         j.wait_line(process, "over")
         assert process.wait(3 * PATIENCE) == 0 and not list(tmp_path.glob("reports/*")), process.complained.read_text()
 
@@ -113,12 +113,76 @@ def test_command_line(tmp_path):
     assert done.returncode == 5 and done.stdout == "__main__ ['--job', 'x']\n", done
     done = run("trainer.py", "-m")
     assert done.returncode == 5 and done.stdout == "__main__ ['-m']\n", done
+    done = run("--job", "this", "trainer.py", "--", "-m", "--")
+    assert done.returncode == 5 and done.stdout == "__main__ ['--', '-m', '--']\n", done
+    done = run("-m", "trainer", "--", "x")
+    assert done.returncode == 5 and done.stdout == "__main__ ['--', 'x']\n", done
     for words, why in ((("--timeout=-1", "trainer.py"), "timeout"), (("--job=x", "trainer.py"), "job: 'x' is not"), ((), "SCRIPT"),
                        (("--deadline=0", "trainer.py"), "deadline")):
         done = run(*words)
         assert done.returncode == 2 and why in done.stderr and not done.stdout, done
     done = run("absent.py")
     assert done.returncode == 1 and "absent.py" in done.stderr, done
+
+
+SAME = """import atexit, multiprocessing, pickle, sys, threading
+class Net: pass
+def work(queue): queue.put(__name__)
+def tell(when): print(when, type(pickle.loads(pickle.dumps(Net()))) is Net, flush=True)
+def late():
+    threading.main_thread().join()
+    spawn = multiprocessing.get_context("spawn")
+    queue = spawn.SimpleQueue()
+    child = spawn.Process(target=work, args=(queue,))
+    child.start()
+    print("child", queue.get(), flush=True)
+    child.join()
+if __name__ == "__main__":
+    atexit.register(tell, "atexit")
+    threading.Thread(target=late).start()
+    print(__file__, sys.argv, sys.path[0], __spec__ and __spec__.name, __package__, type(__loader__).__name__, type(__builtins__),
+          late.__code__.co_filename, flush=True)
+    sys.exit(3)
+"""
+
+
+@pytest.mark.parametrize("words", [("link.py", "a", "--", "b"), ("scripts/../link.py",), ("-m", "scripts.train", "--")])
+def test_script_is_as_without_it(tmp_path, words):
+    """Also what runs after its end: another thread, which starts a process, and atexit."""
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts/train.py").write_text(SAME)
+    (tmp_path / "link.py").symlink_to("scripts/train.py")
+    env = {**os.environ, "PYTHONPATH": str(CLIENT), "GPU_AGENT_SOCKET": str(tmp_path / "none")}
+    alone, under = (subprocess.run([PYTHON, *how, *words], env=env, cwd=tmp_path, text=True, capture_output=True, timeout=60,
+                                   stdin=subprocess.DEVNULL) for how in ((), ("-m", "gpu_agent.watchdog")))
+    assert under.stdout == alone.stdout and under.returncode == alone.returncode == 3, (alone, under)
+    assert under.stdout.endswith("child __mp_main__\natexit True\n"), under
+    assert "Traceback" not in under.stderr, under.stderr
+
+
+def test_main_thread_is_the_scripts_own(tmp_path):
+    """No Python of ours runs there, where the exception of a signal's handler would be lost; and one call is pending at most."""
+    code = PROGRAM + """
+calls = []
+sys.setprofile(lambda frame, event, _: calls.append(frame.f_code.co_filename) if event == "call" else None)
+end = time.monotonic() + 1
+while time.monotonic() < end: pass
+sys.setprofile(None)
+say("strange", [name for name in calls if "gpu_agent" in name])
+add = ctypes.pythonapi.Py_AddPendingCall
+add.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+nothing = ctypes.cast(ctypes.CDLL(None).sem_destroy, ctypes.c_void_p)
+memory = (ctypes.c_uint64 * 16)()
+def ask():
+    time.sleep(2.5)
+    say("places", [add(nothing, ctypes.addressof(memory)) for _ in range(8)])
+threading.Thread(target=ask).start()
+ctypes.CDLL(None).sleep(3)
+"""
+    with job(tmp_path) as j:
+        process = launch(j, code, "--timeout=1", f"--out={j.out}/rank-%t")
+        assert j.wait_line(process, "strange") == "strange []"
+        assert j.wait_line(process, "places") == "places [0, 0, 0, 0, 0, 0, 0, 0]"
 
 
 # ---------------------------------------------------------------------- job_report()
@@ -165,7 +229,19 @@ def test_job_report_that_does_not_end(tmp_path, monkeypatch):
     program.write_text(f"#!/bin/sh\necho $$ >{tmp_path}/asked\nexec sleep 1000\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(gpu_agent.job, "_GRACE_S", 0.5)
+    monkeypatch.setattr(gpu_agent.job, "_GRACE_S", 5.0)
     with pytest.raises(OSError, match="did not end within"):
         gpu_agent.job_report(deadline=0.5)
-    assert not pathlib.Path(f"/proc/{(tmp_path / 'asked').read_text().strip()}").exists()
+    asked = wait_until(lambda: (tmp_path / "asked").read_text().strip(), "the start of the program")
+    assert not pathlib.Path(f"/proc/{asked}").exists()
+
+
+def test_job_report_where_children_are_ignored(monkeypatch):
+    """Nobody knows the exit status of gpu-agentctl then."""
+    monkeypatch.setenv("PATH", f"{CLIENT.parent.parent / 'bin'}:{os.environ['PATH']}")
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        with pytest.raises(OSError, match="no agent at /nonexistent"):
+            gpu_agent.job_report(job="node", socket="/nonexistent")
+    finally:
+        signal.signal(signal.SIGCHLD, before)

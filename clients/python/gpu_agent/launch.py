@@ -9,45 +9,75 @@ from __future__ import annotations
 
 import _thread
 import argparse
+import builtins
 import ctypes
+import importlib.machinery
+import io
 import os
+import pkgutil
 import runpy
 import sys
 import time
-from typing import Any, List, Optional
+import types
+from typing import Any, Dict, List, Optional
 
 from . import watchdog
 from .watchdog import Watchdog
 
 #: In how many parts of the timeout it is asked whether the main thread runs Python.
 _PARTS = 16
-_PENDING = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+#: Options of ours that have a value, which may be the next word.
+_VALUES = ("--timeout", "--job", "--out", "--deadline")
+#: More than any C library's sem_t has, in words of 64 bits.
+_SEMAPHORE = ctypes.c_uint64 * 16
+_forever: List[Interpreter] = []
 
 
 class Interpreter:
-    """Beats for the main thread, which the interpreter lets do something now and then between two instructions of Python."""
+    """Asks the interpreter to raise a semaphore between two instructions of Python of the main thread, and beats for it then.
+
+    What the main thread calls is sem_post() itself, which has the type of a pending call: it takes a pointer and returns 0.
+    Were it Python, a signal's handler could raise its exception there, where nobody passes it on to the script.
+    """
 
     def __init__(self, watched: Watchdog, seconds: float) -> None:
-        self.watched, self.seconds, self.pid = watched, seconds, os.getpid()
-        # Kept: the interpreter calls it later.
-        self.call = _PENDING(self.beat)
+        self.watched, self.seconds = watched, seconds
+        libc = ctypes.CDLL(None)
+        self.semaphore = _SEMAPHORE()
+        self.at = ctypes.c_void_p(ctypes.addressof(self.semaphore))
+        self.post = ctypes.cast(libc.sem_post, ctypes.c_void_p)
+        self.was_posted = libc.sem_trywait
         self.add = ctypes.pythonapi.Py_AddPendingCall
-        self.add.argtypes = [_PENDING, ctypes.c_void_p]
-
-    def beat(self, _: Any) -> int:
-        self.watched.beat()
-        return 0
+        self.add.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+        libc.sem_init(self.at, 0, 0)
+        # The main thread may raise the semaphore after the end of this thread.
+        _forever.append(self)
 
     def run(self) -> None:
-        """In a thread that needs the interpreter's lock: while a call into C keeps it, nobody is asked, and there is no progress."""
+        """In a thread that needs the interpreter's lock: while a call into C keeps it, nobody is asked, and there is no progress.
+
+        One call is pending at most: the interpreter has few places, which are for the script.
+        """
+        pending = False
         while self.watched.watching:
-            self.add(self.call, None)
+            if pending and self.was_posted(self.at) == 0:
+                self.watched.beat()
+                pending = False
+            pending = pending or self.add(self.post, self.at) == 0
             time.sleep(self.seconds)
 
 
+def ours(words: List[str]) -> int:
+    """How many of the words are for us: SCRIPT is the last.  argparse would take a -- behind it away."""
+    at = 0
+    while at < len(words) and words[at].startswith("-") and words[at] != "--":
+        at += 2 if words[at] in _VALUES else 1
+    return at + (2 if words[at:at + 1] == ["--"] else 1)
+
+
 def parse(words: Optional[List[str]]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python3 -m gpu_agent.watchdog", description="Run a script under the watchdog: "
-                                     "when its main thread does not come back to Python in time, a report is written.")
+    parser = argparse.ArgumentParser(prog="python3 -m gpu_agent.watchdog", allow_abbrev=False, description="Run a script under the "
+                                     "watchdog: when its main thread does not come back to Python in time, a report is written.")
     parser.add_argument("--timeout", type=float, metavar="SECONDS", help="default: GPU_AGENT_WATCH, or 120")
     parser.add_argument("--job", default="auto", help="whom the report is about: auto, this, node, slurm or hosts:FILE")
     parser.add_argument("--out", default=watchdog.OUT, metavar="STEM", help="where reports go (default: %(default)s)")
@@ -55,18 +85,58 @@ def parse(words: Optional[List[str]]) -> argparse.Namespace:
     parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module")
     parser.add_argument("script", metavar="SCRIPT")
     parser.add_argument("words", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="for the script")
-    return parser.parse_args(words)
+    words = sys.argv[1:] if words is None else words
+    end = ours(words)
+    found = parser.parse_args(words[:end])
+    found.words = words[end:]
+    return found
+
+
+def main_module() -> Dict[str, Any]:
+    """The members of a new __main__, which stays: what runs after the script, as of atexit, looks for the script's names there."""
+    module = sys.modules["__main__"] = types.ModuleType("__main__")
+    module.__dict__["__builtins__"] = builtins
+    return module.__dict__
+
+
+def run_file(script: str) -> None:
+    try:
+        path = os.path.join(os.getcwd(), script)
+    except OSError:  # The directory was removed.
+        path = script
+    with io.open_code(path) as file:
+        code = pkgutil.read_code(file)
+    if code is None:
+        with io.open_code(path) as file:
+            # Without what this file has from __future__.
+            code = compile(file.read(), path, "exec", dont_inherit=True)
+    members = main_module()
+    loader = importlib.machinery.SourceFileLoader("__main__", path)
+    members.update(__file__=path, __cached__=None, __loader__=loader)
+    exec(code, members)
 
 
 def run(found: argparse.Namespace) -> None:
+    """As python3 itself runs SCRIPT."""
     sys.argv = [found.script, *found.words]
+    # The interpreter itself has python3 -m, and a directory or an archive, run by this function of runpy, in the members of __main__.
+    run_main: Any = getattr(runpy, "_run_module_as_main")
     if found.module:
-        runpy.run_module(found.script, run_name="__main__", alter_sys=True)
+        main_module()
+        run_main(found.script)
         return
-    # What -m has put there is of no concern to a script.
-    if not getattr(sys.flags, "safe_path", False):
-        sys.path[0] = os.path.dirname(os.path.abspath(found.script))
-    runpy.run_path(found.script, run_name="__main__")
+    is_container = pkgutil.get_importer(found.script) is not None
+    place = found.script if is_container else os.path.dirname(os.path.realpath(found.script))
+    if not getattr(sys.flags, "safe_path", sys.flags.isolated):
+        # What -m has put there is of no concern to a script.
+        sys.path[0] = place
+    elif is_container:
+        sys.path.insert(0, place)
+    if is_container:
+        main_module()
+        run_main("__main__", False)
+    else:
+        run_file(found.script)
 
 
 def main(words: Optional[List[str]] = None) -> int:
