@@ -587,6 +587,24 @@ train_step()
         assert "train_step" in j.report()[0].partition("faulthandler")[2]
 
 
+def test_a_beat_while_it_forks(tmp_path):
+    """In the thread that forks, as from a handler of a signal: the child has no timer to wait for, and its parent's goes on."""
+    code = "import os\nos.register_at_fork(before=lambda: watchdog.beat())\n" + BEGIN + """
+watchdog = gpu_agent.watchdog.start(timeout=3, deadline=1, out=os.environ["OUT"])
+time.sleep(1)
+if os.fork() == 0:
+    sys.exit(0)
+say("ended", os.wait()[1])
+def train_step():
+    time.sleep(1000)
+train_step()
+"""
+    with job(tmp_path) as j:
+        process = j.start(code, flags=(), PATH="/usr/bin:/bin")
+        assert j.wait_line(process, "ended") == "ended 0"
+        assert "train_step" in j.report()[0].partition("faulthandler")[2]
+
+
 def test_a_program_that_ignores_its_children_and_blocks_signals(tmp_path):
     code = STALL.format(how="[(time.sleep(2.5), watchdog.beat()) for _ in range(2)]; time.sleep(1000)").replace("deadline=8", "deadline=1")
     code = code.replace("watchdog = ", "signal.signal(17, signal.SIG_IGN); signal.pthread_sigmask(0, signal.valid_signals())\nwatchdog = ")

@@ -76,6 +76,7 @@ class _Traceback:
         self.seconds = self.since = 0.0
         # One of threads in turn; also within itself, as from a handler of a signal.
         self.lock = threading.RLock()
+        self.forking = False
 
     def beat(self) -> None:
         """Not at each beat: it starts a thread of C.  An eighth of the time earlier is early enough for nobody to be accused."""
@@ -91,7 +92,9 @@ class _Traceback:
             self.cancel()
             if seconds and self.fd >= 0:
                 self.seconds, self.since = seconds, time.monotonic()
-                self._begin(seconds)
+                # A handler of a signal, or another's hook, may beat in the thread that forks.
+                if not self.forking:
+                    self._begin(seconds)
 
     def _begin(self, seconds: float) -> None:
         try:
@@ -111,10 +114,12 @@ class _Traceback:
     def before_fork(self) -> None:
         """The child would wait for ever for the thread of C, which it does not have: at its end, and when it uses the timer."""
         self.lock.acquire()
+        self.forking = True
         if self.seconds:
             faulthandler.cancel_dump_traceback_later()
 
     def after_fork_in_parent(self) -> None:
+        self.forking = False
         try:
             if self.seconds:
                 self._begin(max(self.since + self.seconds - time.monotonic(), 0.001))
