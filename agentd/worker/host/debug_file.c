@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -14,7 +16,9 @@
 #include "hoststack/native/module.h"
 
 #define BYTES_MAX (UINT64_C(64) << 20)
-#define PLACE	  "usr/lib/debug/.build-id"
+#define PLACE	  "/usr/lib/debug/.build-id"
+#define PATH_BYTES (sizeof(PLACE "//.debug") + 2 * NATIVE_BUILD_ID_MAX)
+#define FLAGS	  (O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
 struct debug_file {
 	char build_id[2 * NATIVE_BUILD_ID_MAX + 1];
@@ -26,19 +30,43 @@ struct debug_file {
 
 /* ------------------------------------------------------------------ opening ------------------ */
 
-/* A file below a directory, through no link.  @param path  Is taken apart.  @return descriptor with O_PATH, -errno. */
+/* One that keeps files itself: others ask a program, or another machine, or have files with effects. */
+static bool keeps_files(int fd)
+{
+	static const uint32_t kinds[] = {
+		EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, F2FS_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC,
+		TMPFS_MAGIC, SQUASHFS_MAGIC, EROFS_SUPER_MAGIC_V1,
+	};
+	struct statfs s;
+
+	if (fstatfs(fd, &s) < 0)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if ((uint32_t)s.f_type == kinds[i])
+			return true;
+	return false;
+}
+
+/* A file below a directory, through no link.  @param path  Is taken apart.  @return descriptor with O_PATH, -1. */
 static int walk(int root_fd, char *path)
 {
 	int at = fcntl(root_fd, F_DUPFD_CLOEXEC, 0);
 	char *rest = path, *part;
 
 	while (at >= 0 && (part = strsep(&rest, "/"))) {
-		const int next = openat(at, part, O_PATH | O_NOFOLLOW | O_CLOEXEC | (rest ? O_DIRECTORY : 0));
+		const int flags = O_PATH | O_NOFOLLOW | O_CLOEXEC | (rest ? O_DIRECTORY : 0);
+		/* Before anything is looked up there. */
+		const int next = keeps_files(at) ? openat(at, part, flags) : -1;
 
 		close(at);
 		at = next;
 	}
-	return at < 0 ? -errno : at;
+	/* A file may be a mount of its own. */
+	if (at >= 0 && !keeps_files(at)) {
+		close(at);
+		return -1;
+	}
+	return at;
 }
 
 /* What is no plain file is not opened: that alone may have effects. */
@@ -46,38 +74,24 @@ static int open_plain(int path_fd)
 {
 	char name[32];
 	struct stat st;
-	int fd;
 
-	if (fstat(path_fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -ENOENT;
+	if (fstat(path_fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return -1;
 	snprintf(name, sizeof(name), "/proc/self/fd/%d", path_fd);
-	fd = open(name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	return open(name, FLAGS);
 }
 
-/* @return descriptor, -errno. */
-static int open_below(const struct debug_files *d, const char *build_id)
+/* Below the root of the process.  @return descriptor, -1. */
+static int open_below(int root_fd, const char *path)
 {
 	auto_close int plain = -1;
-	char path[sizeof(PLACE) + sizeof("///.debug") + 2 * NATIVE_BUILD_ID_MAX];
-	int fd = -ENOENT;
+	char below[PATH_BYTES];
 
-	if (strlen(build_id) < 3)
-		return -ENOENT;
-	snprintf(path, sizeof(path), "/" PLACE "/%.2s/%s.debug", build_id, build_id + 2);
-	if (d->root_fd >= 0) {
-		char below[sizeof(path)];
-
-		snprintf(below, sizeof(below), "%s", path + 1);
-		plain = walk(d->root_fd, below);
-		fd = plain < 0 ? plain : open_plain(plain);
-	}
-	/* This machine's own: who writes there may do all else as well, and some distributions have links there. */
-	if (fd < 0)
-		fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	if (root_fd < 0)
+		return -1;
+	snprintf(below, sizeof(below), "%s", path + 1);
+	plain = walk(root_fd, below);
+	return plain < 0 ? -1 : open_plain(plain);
 }
 
 /* ------------------------------------------------------------------ reading ------------------ */
@@ -105,15 +119,30 @@ static int read_file(void *ctx, const struct hoststack_piece *pieces, size_t n)
 	return 0;
 }
 
-static void open_file(const struct debug_files *d, struct debug_file *f, const struct hoststack_memory *like)
+/* Is it of that build?  One that is not is closed.  @param fd  Is taken over. */
+static bool take_file(struct debug_file *f, int fd, const struct hoststack_memory *like)
 {
-	f->fd = open_below(d, f->build_id);
+	f->fd = fd;
 	f->memory = (struct hoststack_memory){ .read = read_file, .ctx = f, .bytes_left = BYTES_MAX,
 					       .deadline_ns = like->deadline_ns };
-	if (f->fd >= 0 && native_debug_symbols_open(&f->memory, f->build_id, &f->elf) < 0) {
-		close(f->fd);
+	if (fd >= 0 && native_debug_symbols_open(&f->memory, f->build_id, &f->elf) < 0) {
+		close(fd);
 		f->fd = -1;
 	}
+	return f->fd >= 0;
+}
+
+static void open_file(const struct debug_files *d, struct debug_file *f, const struct hoststack_memory *like)
+{
+	char path[PATH_BYTES];
+
+	f->fd = -1;
+	if (strlen(f->build_id) < 3)
+		return;
+	snprintf(path, sizeof(path), PLACE "/%.2s/%s.debug", f->build_id, f->build_id + 2);
+	/* This machine's own: who writes there may do all else as well, and some distributions have links there. */
+	if (!take_file(f, open_below(d->root_fd, path), like))
+		(void)take_file(f, open(path, FLAGS), like);
 }
 
 static struct debug_file *find(struct debug_files *d, const struct hoststack_memory *like, const char *build_id)

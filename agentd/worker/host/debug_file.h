@@ -6,9 +6,10 @@
  * @file debug_file.h
  * Separate debug files, by build id: names of functions that a loaded file does not export.
  *
- * They are looked for below the root of the process, and then below that of the agent; never in the network.  A
- * process in a container may have put there what it likes: only a plain file is opened, no link is followed, and it
- * is read within bounds of bytes and time.
+ * They are looked for below the root of the process, and then below that of the agent.  A process in a container may
+ * have put there what it likes: no link is followed, nothing is looked up where the file system is not one of those
+ * that keep files themselves, only a plain file is opened, and it is read within bounds of bytes and time.  That does
+ * not keep a file system from never answering, so whoever asks has to have done all else before.
  */
 
 #include "hoststack/elf.h"

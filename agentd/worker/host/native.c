@@ -57,7 +57,7 @@ void native_reader_deinit(struct native_reader *r)
 
 static struct native_place name_frame(struct native_reader *r, const struct native_frame *f)
 {
-	struct native_place p = { .address = f->pc, .is_guessed = f->is_guessed };
+	struct native_place p = { .address = f->pc, .is_guessed = f->is_guessed, .frame = *f };
 	struct hoststack_memory *memory = r->unwinder.stack.memory;
 	struct native_module *module = f->module;
 	const uint64_t at = f->pc - !f->is_exact;
@@ -71,11 +71,23 @@ static struct native_place name_frame(struct native_reader *r, const struct nati
 	if (module->has_symbols)
 		p.function = native_symbols_name(&module->symbols, memory, &module->elf, at, f->function, &begin);
 	p.is_internal = !p.function;
-	if (p.is_internal)
-		p.function = debug_files_name(&r->debug, memory, module, at, f->function, &begin);
 	if (p.function)
 		p.offset = f->pc - begin;
 	return p;
+}
+
+bool native_reader_name(struct native_reader *r, struct native_place *p)
+{
+	const struct native_frame *f = &p->frame;
+	uint64_t begin;
+
+	if (p->function || !f->module)
+		return false;
+	p->function = debug_files_name(&r->debug, r->unwinder.stack.memory, f->module, f->pc - !f->is_exact, f->function,
+				       &begin);
+	if (p->function)
+		p->offset = f->pc - begin;
+	return p->function != NULL;
 }
 
 static int name_frames(struct native_reader *r, const struct native_walk *w, struct native_stack *ret)

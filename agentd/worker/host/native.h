@@ -22,6 +22,7 @@ struct native_place {
 	uint64_t address;	       /**< In the file's own addresses; of no file, in the process. */
 	bool is_guessed;
 	bool is_internal; /**< The file does not export the function. */
+	struct native_frame frame;
 };
 
 /** The native frames of one thread. */
@@ -57,6 +58,11 @@ int native_reader_init(struct native_reader *r, uint16_t machine, struct memory_
  */
 int native_reader_read(struct native_reader *r, const struct tasks *tasks, const struct task *task,
 		       struct native_stack *ret);
+/**
+ * Name the function of a frame that its file does not export, from a debug file.  A file system may never answer.
+ * @return whether there is a name now.
+ */
+bool native_reader_name(struct native_reader *r, struct native_place *place);
 void native_reader_deinit(struct native_reader *r);
 
 #endif /* WORKER_HOST_NATIVE_H */

@@ -520,12 +520,36 @@ static int read_stacks(struct reading *r)
 	return e;
 }
 
+/* Frames that have no name yet get that of a debug file. */
+static void read_names(struct reading *r)
+{
+	for (size_t i = 0; i < r->tasks->n; i++) {
+		struct native_stack *s = &r->rows[i].native;
+
+		for (size_t k = 0; k < s->n; k++) {
+			struct native_place place = s->places[k];
+
+			if (place.function || !place.frame.module)
+				continue;
+			if (clock_now_ns() >= r->memory.deadline_ns) {
+				reading_note(r, "names: those of debug files not read yet after %u ms", READ_MS);
+				return;
+			}
+			if (!native_reader_name(&r->native, &place))
+				continue;
+			pthread_mutex_lock(&r->mutex);
+			s->places[k] = place;
+			pthread_mutex_unlock(&r->mutex);
+		}
+	}
+}
+
 static void *run(void *ctx)
 {
 	struct reading *r = ctx;
 	int e = read_stacks(r);
 
-	/* The last, because the program may have put its environment where a read never ends. */
+	/* Behind these, because the program may have put its environment where a read never ends. */
 	read_process(r);
 	if (r->from.core)
 		note_files(r);
@@ -533,6 +557,11 @@ static void *run(void *ctx)
 		e = -ESRCH;
 	pthread_mutex_lock(&r->mutex);
 	r->error = e == -ESRCH ? e : 0;
+	r->is_naming = true;
+	pthread_mutex_unlock(&r->mutex);
+	/* The last, because a file system may never answer either. */
+	read_names(r);
+	pthread_mutex_lock(&r->mutex);
 	r->is_done = true;
 	pthread_cond_signal(&r->changed);
 	pthread_mutex_unlock(&r->mutex);
@@ -592,7 +621,7 @@ bool reading_run(struct reading *r)
 	const uint64_t end = clock_deadline_ms(READ_MS + HANG_MS);
 	const struct timespec late = { .tv_sec = (time_t)(end / 1000000000), .tv_nsec = (long)(end % 1000000000) };
 	pthread_t thread;
-	bool is_done;
+	bool is_done, is_naming;
 	int e = 0;
 
 	r->memory.deadline_ns = clock_deadline_ms(READ_MS);
@@ -609,12 +638,15 @@ bool reading_run(struct reading *r)
 	while (!r->is_done && e == 0)
 		e = pthread_cond_timedwait(&r->changed, &r->mutex, &late);
 	is_done = r->is_done;
+	is_naming = r->is_naming;
 	pthread_mutex_unlock(&r->mutex);
 	if (is_done) {
 		pthread_join(thread, NULL);
 		return true;
 	}
-	reading_note(r, "threads: those not read yet after %u ms: memory of the process does not answer", READ_MS + HANG_MS);
+	reading_note(r, "%s not read yet after %u ms: %s does not answer",
+		     is_naming ? "names: those of debug files" : "threads: those", READ_MS + HANG_MS,
+		     is_naming ? "their file system" : "memory of the process");
 	return false;
 }
 

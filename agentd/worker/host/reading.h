@@ -88,6 +88,7 @@ struct reading {
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;
 	bool is_done;
+	bool is_naming; /**< Only debug files are still read. */
 	struct reading_row *rows; /**< malloc'ed, one for each of the tasks. */
 	struct reading_python pythons[READING_PYTHONS_MAX];
 	size_t n_pythons;

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Names of functions that a file does not export, from its separate debug file: below the root of the process, which may be a
-container's, and below this machine's.  What a container plants there is neither followed nor opened."""
+container's, and below this machine's.  What a container plants there is neither followed nor opened, and
+a file system that never answers costs names alone."""
+import contextlib
+import ctypes
 import os
 import pathlib
 import re
@@ -19,6 +22,8 @@ from harness import BIN, Scene, need_root
 from nativestacks import read, start
 
 TESTS = BIN.parent / "tests"
+LIBRARY = ctypes.CDLL(None, use_errno=True)
+MNT_DETACH = 2
 LIBC = "/lib/x86_64-linux-gnu/libc.so.6"
 SOURCE = """
 #include <stdio.h>
@@ -49,11 +54,26 @@ class Container:
         self.place = self.root / "usr/lib/debug/.build-id" / name[:2] / f"{name[2:]}.debug"
         self.place.parent.mkdir(parents=True)
 
-    def names(self, s):
+    def read(self, s):
         process = start(s, ["/static"], preexec_fn=lambda: os.chroot(self.root))
-        group, = read(s, process.pid)["groups"]
+        doc = read(s, process.pid)
+        group, = doc["groups"]
         assert group["native_end"] == "outermost" and len(group["native_frames"]) >= 4, group
-        return [f.get("function") for f in group["native_frames"]]
+        return doc, [f.get("function") for f in group["native_frames"]]
+
+    def names(self, s):
+        return self.read(s)[1]
+
+    @contextlib.contextmanager
+    def mounted(self, kind, options=""):
+        """Another file system where the root of the process has its debug files."""
+        place = os.fsencode(self.root / "usr/lib/debug")
+        if LIBRARY.mount(b"test", place, kind.encode(), 0, options.encode()):
+            raise SkipTest(f"no mount of {kind} here: {os.strerror(ctypes.get_errno())}")
+        try:
+            yield
+        finally:
+            LIBRARY.umount2(place, MNT_DETACH)
 
 
 @pytest.fixture
@@ -115,6 +135,30 @@ def test_what_a_container_plants(container, plant):
     plant(box)
     names = box.names(s)
     assert not set(names) & {"innermost", "between", "main"}, names
+
+
+@pytest.mark.parametrize("kind, named", [("tmpfs", True), ("ramfs", False)])
+def test_kinds_of_file_systems(container, kind, named):
+    """Of those that are not known to keep files themselves, none is looked into."""
+    s, box = container
+    with box.mounted(kind):
+        box.place.parent.mkdir(parents=True)
+        shutil.copy(box.debug, box.place)
+        assert ("innermost" in box.names(s)) == named
+
+
+def test_a_file_system_that_never_answers(container):
+    """Frames and all else are told, and which names are not."""
+    s, box = container
+    device = os.open("/dev/fuse", os.O_RDWR)
+    try:
+        with box.mounted("fuse", f"fd={device},rootmode=40000,user_id=0,group_id=0,allow_other"):
+            doc, names = box.read(s)
+            note, = doc["missing"]
+            assert note.startswith("names: those of debug files not read yet") and note.endswith("does not answer"), note
+            assert "innermost" not in names, doc
+    finally:
+        os.close(device)
 
 
 def test_debug_files_of_this_machine():
