@@ -77,6 +77,12 @@ static bool is_function(const Elf64_Sym *s)
 {
 	const int type = ELF64_ST_TYPE(s->st_info);
 
+	/*
+	 * Labels, and on aarch64 `$x` and `$d`, which mark where code and data begin, often within a function (ELF for
+	 * the Arm 64-bit Architecture, "Mapping symbols").
+	 */
+	if (type == STT_NOTYPE && ELF64_ST_BIND(s->st_info) == STB_LOCAL && !s->st_size)
+		return false;
 	return (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE) && s->st_shndx != SHN_UNDEF;
 }
 

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Unwinding on aarch64: a program, a stack and a frame of a signal that the test makes, by the word. */
+#include <elf.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "hoststack/native/aarch64.h"
 #include "hoststack/native/leaf.h"
 #include "hoststack/native/recovery.h"
+#include "hoststack/native/symbols.h"
 #include "testlib.h"
 
 #define HOLDS(condition) TEST_EQ(!!(condition), 1)
@@ -264,6 +267,43 @@ static void signatures_are_of_this_processor(void)
 	TEST_EQ(native_rules_read(&native_x86_64, &ours, &function, 0x2100, &r), -EBADMSG);
 }
 
-TEST_SUITE(hoststack_aarch64, TEST(all_registers_are_known), TEST(the_caller_of_a_leaf_is_found),
+static void put_symbol(struct program *p, Elf64_Sym *list, size_t *n, const char *name, unsigned char info, Elf64_Sym s)
+{
+	/* Names of up to 7 letters. */
+	s.st_name = (Elf64_Word)(8 * *n);
+	s.st_info = info;
+	s.st_shndx = 1;
+	strcpy((char *)p->bytes + 0x1800 + s.st_name, name);
+	list[(*n)++] = s;
+}
+
+/* `$x` and `$d` mark code and data, also where a function begins, and often within it. */
+static void marks_are_no_names(void)
+{
+	const unsigned char mark = ELF64_ST_INFO(STB_LOCAL, STT_NOTYPE), function = ELF64_ST_INFO(STB_LOCAL, STT_FUNC);
+	auto_free struct program *p = make_program();
+	struct native_symbols symbols = { 0 };
+	struct hoststack_elf elf = { .bias = BASE, .symbols = BASE + 0x1000, .strings = BASE + 0x1800 };
+	Elf64_Sym list[32];
+	const char *name;
+	uint64_t begin = 0;
+	size_t n = 0;
+
+	put_symbol(p, list, &n, "leaf", function, (Elf64_Sym){ .st_value = LEAF, .st_size = 0x60 });
+	put_symbol(p, list, &n, "$x", mark, (Elf64_Sym){ .st_value = LEAF });
+	for (uint64_t i = 1; i <= 20; i++)
+		put_symbol(p, list, &n, i % 2 ? "$d" : "$x", mark, (Elf64_Sym){ .st_value = LEAF + 4 * i });
+	put_symbol(p, list, &n, "$x", mark, (Elf64_Sym){ .st_value = OTHER });
+	elf.n_symbols = (uint32_t)n;
+	memcpy(p->bytes + 0x1000, list, n * sizeof(*list));
+	name = native_symbols_name(&symbols, &p->memory, &elf, BASE + LEAF + 4, BASE + LEAF, &begin);
+	HOLDS(name && !strcmp(name, "leaf") && begin == BASE + LEAF);
+	name = native_symbols_name(&symbols, &p->memory, &elf, BASE + LEAF + 0x58, BASE + LEAF, &begin);
+	HOLDS(name && !strcmp(name, "leaf") && begin == BASE + LEAF);
+	HOLDS(!native_symbols_name(&symbols, &p->memory, &elf, BASE + OTHER + 4, BASE + OTHER, &begin));
+	native_symbols_free(&symbols);
+}
+
+TEST_SUITE(hoststack_aarch64, TEST(marks_are_no_names), TEST(all_registers_are_known), TEST(the_caller_of_a_leaf_is_found),
 	   TEST(the_caller_of_a_leaf_is_not_guessed), TEST(a_frame_pointer_is_found), TEST(a_signal_is_taken),
 	   TEST(signatures_are_of_this_processor));
