@@ -58,5 +58,6 @@ const struct corefile_processor corefile_aarch64 = {
 	.n_dwarf = sizeof(dwarf),
 	.sets = { NT_ARM_TLS, NT_ARM_SYSTEM_CALL, NT_ARM_SVE, NT_ARM_PAC_MASK },
 	.n_sets = 4,
+	.needs_code = true,
 	.has_waited = has_waited,
 };

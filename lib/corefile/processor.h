@@ -36,9 +36,10 @@ struct corefile_processor {
 	/** Further sets of registers that debuggers know, each a note named LINUX. */
 	uint32_t sets[COREFILE_SETS_MAX];
 	uint8_t n_sets;
+	bool needs_code; /**< has_waited() does, and without it says that no thread was. */
 	/**
 	 * Was the thread in a system call that waited?
-	 * @param code  8 bytes, from 4 in front of its next instruction on; NULL: they are not known.
+	 * @param code  8 bytes, from 4 in front of its next instruction on; NULL: they are not known, or not needed.
 	 * @param ret   Set if it was.
 	 */
 	bool (*has_waited)(const uint64_t *words, const uint8_t *code, struct corefile_call *ret);

@@ -24,6 +24,7 @@ struct host_core {
 	struct corefile_process process;
 	struct tasks tasks;
 	struct native_registers *registers; /* malloc'ed, one for each thread. */
+	size_t n_unknown; /* Threads whose code is not there, so that nothing says whether they waited. */
 	bool is_own; /* The agent wrote it. */
 	struct reading *reading; /* Names in the answer are its own. */
 };
@@ -35,9 +36,11 @@ static void take_call(struct host_core *h, const struct corefile_thread *t, stru
 {
 	uint8_t code[8];
 	const struct hoststack_piece piece = { .address = task->instruction - 4, .buf = code, .size = sizeof(code) };
+	const bool has_code = h->processor->needs_code && core_memory_read(&h->memory, &piece, 1) == 0;
 	struct corefile_call call;
 
-	if (!h->processor->has_waited(t->registers, core_memory_read(&h->memory, &piece, 1) == 0 ? code : NULL, &call))
+	h->n_unknown += h->processor->needs_code && !has_code;
+	if (!h->processor->has_waited(t->registers, has_code ? code : NULL, &call))
 		return;
 	task->state = 'S';
 	task->has_call = true;
@@ -165,6 +168,9 @@ static int read_core(struct host_core *h, struct rpc_arena *a, const struct rpc_
 		return agent_err_no_memory(err, "read the core");
 	}
 	h->reading = r;
+	if (h->n_unknown)
+		reading_note(r, "threads: whether %zu of %zu waited is not known, for want of their code",
+			     h->n_unknown, h->tasks.n);
 	reading_run(r);
 	return 0;
 }

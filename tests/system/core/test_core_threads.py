@@ -298,6 +298,33 @@ def test_cores_without_threads():
         assert ctl("stacks", "--core", text).returncode == FAILURE
 
 
+def core_of_aarch64(path, call, code=None):
+    """One thread in front of a system call, with its code or without."""
+    address = 0x400000
+    words = [3, 4, 5] + [0] * 5 + [call] + [0] * 22 + [0x7ffffff000, address, 0]
+    status = bytes(32) + struct.pack("<I", 4242) + bytes(76) + struct.pack("<34Q", *words) + bytes(8)
+    note = struct.pack("<3I8s", 5, len(status), 1, b"CORE") + status
+    loads = [(1, 5, address - 4, code)] if code else []
+    at = 64 + 56 * (1 + len(loads))
+    heads = struct.pack("<2I6Q", 4, 4, at, 0, 0, len(note), len(note), 4)
+    for kind, flags, begin, data in loads:
+        heads += struct.pack("<2I6Q", kind, flags, at + len(note), begin, 0, len(data), len(data), 4)
+    head = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<2HI3QI6H", 4, 183, 1, 0, 64, 0, 0, 64, 56, 1 + len(loads), 0, 0, 0)
+    path.write_bytes(head + heads + note + (code or b""))
+
+
+def test_thread_whose_code_is_not_there(tmp_path):
+    """On aarch64 only the code says whether it waited."""
+    core = tmp_path / "core"
+    core_of_aarch64(core, 29, bytes(4) + bytes.fromhex("010000d4"))
+    doc = stacks(core, 8)
+    assert doc["groups"][0]["state"] == "blocked" and doc["groups"][0]["waits_in"] == "ioctl", doc
+    assert not [m for m in doc["missing"] if "not known, for want" in m], doc
+    core_of_aarch64(core, 29)
+    doc = stacks(core, 8)
+    assert "threads: whether 1 of 1 waited is not known, for want of their code" in doc["missing"], doc
+
+
 def test_damaged_cores_are_read_in_bounds():
     """Cut short, or with bits flipped in headers and notes."""
     need_x86()
