@@ -83,8 +83,8 @@ bool native_reader_name(struct native_reader *r, struct native_place *p)
 
 	if (p->function || !f->module)
 		return false;
-	p->function = debug_files_name(&r->debug, r->unwinder.stack.memory, f->module, f->pc - !f->is_exact, f->function,
-				       &begin);
+	p->function = debug_files_name(&r->debug, r->unwinder.stack.memory, f->module, f->pc - !f->is_exact,
+				       f->function, &begin);
 	if (p->function)
 		p->offset = f->pc - begin;
 	return p->function != NULL;

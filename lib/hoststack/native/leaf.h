@@ -17,7 +17,8 @@
  * Go on with a walk that has ended for want of a return address; another one stays as it is.
  *
  * A caller that calls the leaf at several places is certain, and its instruction is a guess.  One that was called by
- * a pointer is not found.
+ * a pointer is not found.  A search that would read too much ends as one that finds nothing, and so does one for a leaf
+ * whose table does not tell its caller's stack pointer.
  * @param registers  Of the last frame; those of the frame at which it ends afterwards.
  * @return 0, what native_walk_on() returns.
  */

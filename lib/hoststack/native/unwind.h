@@ -47,6 +47,15 @@ struct native_walk {
 
 struct native_row;
 
+/** Where a function calls a leaf (leaf.h). */
+struct native_leaf_calls {
+	uint64_t leaf, function;
+	uint64_t first; /**< Behind its first call. */
+	int n;		/**< At most 2. */
+};
+
+#define NATIVE_LEAF_CALLS 32
+
 /** What unwinds the threads of a process; zero what is not named below. */
 struct native_unwinder {
 	const struct native_processor *processor; /**< What the process runs on. */
@@ -54,6 +63,8 @@ struct native_unwinder {
 	size_t n_modules;
 	struct native_stack_copy stack; /**< Its memory is that of the process. */
 	struct native_row *rows; /* Rules that were found: all threads run the same code. */
+	struct native_leaf_calls leaf_calls[NATIVE_LEAF_CALLS]; /* The last that were looked for. */
+	size_t n_leaf_calls;
 };
 
 /** Begin a thread's walk with its innermost frame.  @param pc  Its next instruction. */

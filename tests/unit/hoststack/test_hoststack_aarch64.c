@@ -26,6 +26,8 @@
 #define SIGNAL 0x500 /* What the kernel lets a handler return to. */
 #define ALLOCA 0x600 /* Finds its stack by x29. */
 #define JUMP   0x700 /* No function: a jump to the leaf. */
+#define STACKED 0x740 /* A leaf with 32 bytes of stack. */
+#define BY_X29 0x780 /* A leaf that finds its stack by x29. */
 #define TABLE  0x800
 #define SLOT   0xfd8 /* Where the jump finds it. */
 
@@ -83,6 +85,7 @@ static struct program *make_program(void)
 	static const uint8_t framed[] = { 0x2d, 0x41, 0x0e, 32, 0x9d, 4, 0x9e, 3 };
 	static const uint8_t other[] = { 0x41, 0x0e, 48, 0x9e, 1 };
 	static const uint8_t outer[] = { 0x07, 30 }, by_x29[] = { 0x41, 0x0c, 29, 16, 0x9d, 2, 0x9e, 1 };
+	static const uint8_t stacked[] = { 0x41, 0x0e, 32 }, leaf_by_x29[] = { 0x41, 0x0c, 29, 16 };
 	struct program *p = calloc(1, sizeof(*p));
 
 	put(p, TABLE + 0x100, sizeof(common), 4);
@@ -98,6 +101,8 @@ static struct program *make_program(void)
 	put_function(p, OUTER, TABLE + 0x100, outer, sizeof(outer));
 	put_function(p, SIGNAL, TABLE + 0x140, NULL, 0);
 	put_function(p, ALLOCA, TABLE + 0x100, by_x29, sizeof(by_x29));
+	put_function(p, STACKED, TABLE + 0x100, stacked, sizeof(stacked));
+	put_function(p, BY_X29, TABLE + 0x100, leaf_by_x29, sizeof(leaf_by_x29));
 	p->memory = (struct hoststack_memory){ .read = read_program, .ctx = p, .bytes_left = 1 << 20 };
 	p->unwinder = (struct native_unwinder){ .processor = &native_aarch64, .modules = &p->module, .n_modules = 1,
 						.stack = { .memory = &p->memory } };
@@ -224,6 +229,37 @@ static void the_caller_of_a_leaf_is_not_guessed(void)
 	HOLDS(two->walk.n == 1 && two->walk.end == NATIVE_END_AMBIGUOUS);
 }
 
+/* Its caller's stack is above its own 32 bytes. */
+static void a_leaf_has_a_stack(void)
+{
+	auto_free struct program *p = make_program(), *by_x29 = make_program();
+
+	put_return(p, 32 + 8, OUTER + 0x20, CALLER);
+	put_call(p, CALLER + 0x10, STACKED);
+	walk(p, STACKED + 8);
+	HOLDS(is_walk(p, 3, CALLER + 0x14, OUTER + 0x20));
+	TEST_EQ(p->registers.values[NATIVE_SP], STACK + 64);
+	/* Nothing tells where its own ends. */
+	put_return(by_x29, 8, OUTER + 0x20, CALLER);
+	put_call(by_x29, CALLER + 0x10, BY_X29);
+	walk(by_x29, BY_X29 + 8);
+	HOLDS(by_x29->walk.n == 1 && by_x29->walk.end == NATIVE_END_REGISTER);
+}
+
+/* A stack full of calls of one function, which is looked through once. */
+static void a_search_is_bounded(void)
+{
+	auto_free struct program *p = make_program();
+	const uint64_t begin = p->memory.bytes_left;
+
+	for (uint64_t at = 0; at < 0x1800; at += 8)
+		put_return(p, at, OUTER + 0x20, CALLER);
+	put_call(p, CALLER + 0x10, OTHER);
+	walk(p, LEAF + 8);
+	HOLDS(p->walk.n == 1 && p->walk.end == NATIVE_END_REGISTER);
+	HOLDS(begin - p->memory.bytes_left < 65536);
+}
+
 static void a_frame_pointer_is_found(void)
 {
 	auto_free struct program *p = make_program();
@@ -304,6 +340,7 @@ static void marks_are_no_names(void)
 	native_symbols_free(&symbols);
 }
 
-TEST_SUITE(hoststack_aarch64, TEST(marks_are_no_names), TEST(all_registers_are_known), TEST(the_caller_of_a_leaf_is_found),
-	   TEST(the_caller_of_a_leaf_is_not_guessed), TEST(a_frame_pointer_is_found), TEST(a_signal_is_taken),
+TEST_SUITE(hoststack_aarch64, TEST(marks_are_no_names), TEST(all_registers_are_known),
+	   TEST(the_caller_of_a_leaf_is_found), TEST(the_caller_of_a_leaf_is_not_guessed), TEST(a_leaf_has_a_stack),
+	   TEST(a_search_is_bounded), TEST(a_frame_pointer_is_found), TEST(a_signal_is_taken),
 	   TEST(signatures_are_of_this_processor));
