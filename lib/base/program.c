@@ -36,9 +36,9 @@ __attribute__((noreturn)) static void become(const struct program *p, pid_t pare
 	sigset_t none;
 
 	setsid();
-	if (place_fds(p) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+	if (place_fds(p) < 0 || close_range((unsigned)p->n_fds, UINT_MAX, 0) < 0 ||
+	    prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
 		_exit(PROGRAM_NOT_FOUND);
-	close_range((unsigned)p->n_fds, UINT_MAX, 0);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
@@ -50,8 +50,11 @@ __attribute__((noreturn)) static void become(const struct program *p, pid_t pare
 
 pid_t program_start(const struct program *p)
 {
-	pid_t parent = getpid(), pid = fork();
+	pid_t parent = getpid(), pid;
 
+	if (p->n_fds > PROGRAM_FDS_MAX)
+		return -EINVAL;
+	pid = fork();
 	if (pid == 0)
 		become(p, parent);
 	return pid < 0 ? -errno : pid;

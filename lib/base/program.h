@@ -27,7 +27,7 @@ struct program {
 /**
  * Start a program: in a session of its own, without the terminal of the user, on which it could put a question; with no
  * signal blocked or SIGPIPE ignored.  It is killed when the thread that calls this ends.
- * @return its number, or -errno.
+ * @return its number, or -errno: -EINVAL (more descriptors than PROGRAM_FDS_MAX).
  */
 pid_t program_start(const struct program *p);
 

@@ -293,6 +293,7 @@ static void run_shell(const char *path, const char *script, char *ret, size_t si
 
 static void programs_get_what_is_named_and_no_more(void)
 {
+	const struct program too_many = { .path = "sh", .n_fds = PROGRAM_FDS_MAX + 1, .prefix = "" };
 	unsigned session = 0, pid = 1;
 	char text[512];
 	int status, kept = fcntl(STDERR_FILENO, F_DUPFD, 8);
@@ -312,6 +313,7 @@ static void programs_get_what_is_named_and_no_more(void)
 	run_shell("/nowhere/sh", "", text, sizeof(text), &status);
 	CU_ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == PROGRAM_NOT_FOUND);
 	TEST_STR(text, "error: cannot run /nowhere/sh: No such file or directory\n");
+	TEST_EQ(program_start(&too_many), -EINVAL);
 }
 
 static int count_open_fds(void)

@@ -619,7 +619,8 @@ static void says_who_is_in_which_collective(void)
 }
 
 TEST_SUITE(ctl_merge, TEST(says_who_is_in_which_collective), TEST(says_how_two_ranks_differ),
-	   TEST(copies_documents), TEST(prints_and_reads_sets), TEST(adds_up_ranks), TEST(adds_up_parts), TEST(names_the_odd_one),
+	   TEST(copies_documents), TEST(prints_and_reads_sets), TEST(adds_up_ranks), TEST(adds_up_parts),
+	   TEST(names_the_odd_one),
 	   TEST(steps_do_not_matter), TEST(refuses_a_rank_twice), TEST(refuses_sets_that_lie),
 	   TEST(prints_a_tree), TEST(prints_ranks_that_agree), TEST(prints_a_rank_alone),
 	   TEST(names_ranks_that_are_absent), TEST(limits_what_it_says),
