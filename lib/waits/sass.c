@@ -66,6 +66,26 @@ static int64_t distance(uint64_t low, size_t arch)
 	return (int64_t)((far ^ sign) - sign) * 4;
 }
 
+/* Opcodes of arithmetic have even forms here; those that transfer control have odd ones, one for each kind of operand. */
+static bool is_transfer(uint64_t form)
+{
+	if (!(form & 0x100))
+		return false;
+	switch (form & 0xff) {
+	case 0x43: /* CALL.ABS */
+	case 0x44: /* CALL.REL */
+	case 0x47: /* BRA */
+	case 0x49: /* BRX */
+	case 0x4a: /* JMP */
+	case 0x4c: /* JMX */
+	case 0x58: /* BRXU */
+	case 0x59: /* JMXU */
+		return true;
+	default:
+		return false;
+	}
+}
+
 int waits_sass_read(const char *arch, const void *bytes, size_t size, struct waits_sass *ret)
 {
 	const size_t number = arch_of(arch);
@@ -81,6 +101,8 @@ int waits_sass_read(const char *arch, const void *bytes, size_t size, struct wai
 	high = reader_u64(&r);
 	*ret = (struct waits_sass){ .id_register = WAITS_SASS_NO_REGISTER, .count_register = WAITS_SASS_NO_REGISTER,
 				    .mask_register = WAITS_SASS_NO_REGISTER };
+	if (is_transfer(bits(low, 0, 12)))
+		ret->op = WAITS_SASS_CALL;
 	switch (bits(low, 0, 12)) {
 	case 0xb1d:
 	case 0x91d:
@@ -98,14 +120,10 @@ int waits_sass_read(const char *arch, const void *bytes, size_t size, struct wai
 		ret->mask_register = (uint8_t)bits(low, number < FIRST_NEW ? 32 : 24, 8);
 		break;
 	case 0x944: /* CALL.REL */
+	case 0x947: /* BRA */
+	case 0x547: /* BRA.U */
 		ret->has_target = true;
 		ret->target = WAITS_SASS_BYTES + distance(low, number);
-		/* fallthrough */
-	case 0x343: /* CALL.ABS */
-	case 0x943:
-	case 0x949: /* BRX, JMX */
-	case 0x94c:
-		ret->op = WAITS_SASS_CALL;
 		break;
 	default:
 		break;

@@ -25,7 +25,7 @@ enum waits_sass_op {
 	WAITS_SASS_BARRIER,   /**< BAR.SYNC, BAR.RED: come to a barrier, and wait. */
 	WAITS_SASS_ARRIVE,    /**< BAR.ARV: come to a barrier, and go on. */
 	WAITS_SASS_WARP_SYNC, /**< WARPSYNC: wait for lanes of the same warp. */
-	WAITS_SASS_CALL,      /**< A call of another function, or a jump to where a register says. */
+	WAITS_SASS_CALL,      /**< A call, a branch or a jump: elsewhere, unless its target is known. */
 	WAITS_SASS_OP_COUNT,
 };
 
@@ -42,7 +42,7 @@ struct waits_sass {
 	uint16_t count;	       /**< Threads; 0: all of the block. */
 	uint8_t mask_register; /**< Of WARPSYNC, likewise. */
 	uint32_t mask;	       /**< Lanes that have to come. */
-	bool has_target;       /**< Of a call: it leads to `target`, from where it is. */
+	bool has_target;       /**< Of WAITS_SASS_CALL: it leads to `target`, from where it is. */
 	int64_t target;
 };
 
