@@ -219,6 +219,9 @@ static bool is_culprit(const struct look *l, const struct waits_cause *c)
 	case WAITS_END_GONE:
 		return true;
 	case WAITS_END_CIRCLE:
+		/* Warps that go through the same barriers again and again look alike whenever they are looked at. */
+		if (look_is_nvidia(l))
+			return c->confidence == WAITS_PROVEN;
 		return c->confidence == WAITS_PROVEN || (l->before && l->apart_ns >= LOOK_STILL_NS);
 	case WAITS_END_STILL:
 	case WAITS_END_HOST:
@@ -306,7 +309,7 @@ static void judge(struct look *l, const bool *guilty, const bool *runs, struct r
 		if (w->rpc.has_stuck)
 			continue;
 		open = true;
-		stuck |= l->before && l->apart_ns >= LOOK_STILL_NS && !runs[w->node] && is_firm(l, w);
+		stuck |= !look_is_nvidia(l) && l->before && l->apart_ns >= LOOK_STILL_NS && !runs[w->node] && is_firm(l, w);
 	}
 	ret->has_stuck = any || stuck || !open;
 	ret->stuck = any || stuck;

@@ -316,14 +316,28 @@ static const char *who_text(struct look *l, const struct block *b, uint32_t plac
 	return rpc_arena_printf(l->arena, "%s of %s", warps_text(l, b, place), look_workgroup_text(l, first->warp));
 }
 
-static const char *gone_text(struct look *l, const struct block *b, const struct unit *first)
+/* Threads of a block that have not exited; its last warp need not have 32. */
+static uint32_t threads_left(const struct block *b)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < b->n; i++) {
+		uint32_t lanes = lanes_of(b, &b->waves[i]);
+
+		n += lanes ? (uint32_t)__builtin_popcount(lanes) : WARP_LANES;
+	}
+	return n;
+}
+
+static const char *gone_text(struct look *l, const struct block *b, const struct unit *first, bool may_have_come)
 {
 	const char *exited = exited_text(l, b);
 	struct rpc_wait_at at = look_at(l, first->w);
 
-	return rpc_arena_printf(l->arena, "%s: named barrier %u, at %s, needs %u threads, and only %u are left%s%s",
+	return rpc_arena_printf(l->arena, "%s: named barrier %u, at %s, needs %u threads, and only %u are left%s%s%s",
 				look_workgroup_text(l, first->warp), first->at.id, look_place(l, &at), first->at.count,
-				 b->n * WARP_LANES, exited ? ": " : "", exited ? exited : "");
+				threads_left(b), exited ? ": " : "", exited ? exited : "",
+				may_have_come ? ", unless some came without waiting and exited then" : "");
 }
 
 /* ------------------------------------------------------------------ names and states --------- */
@@ -336,11 +350,13 @@ static uint64_t name_of(const struct wave *w, uint64_t place)
 	return hash_bytes(hash_secret(), words, sizeof(words));
 }
 
-/* All that is seen of the units of a block that wait, or of all of them. */
+/* All that is seen of the units of a block that wait, or of all of them, and which of its warps are left. */
 static uint64_t state_of(const struct block *b, bool all)
 {
 	uint64_t h = 1;
 
+	for (uint32_t i = 0; i < b->n; i++)
+		h = hash_mix(h ^ ((uint64_t)b->waves[i].has_wave_in_group << 32 | b->waves[i].wave_in_group));
 	for (uint32_t i = 0; i < b->n_units; i++) {
 		const struct unit *u = &b->units[i];
 
@@ -396,11 +412,11 @@ static void add_party(struct look *l, const struct block *b, size_t wait, const 
  * Nobody can come any more.  A warp that was let go is still at its barrier until it executes again, and those that
  * came last may have exited meanwhile: only time tells.
  */
-static void add_nobody(struct look *l, const struct block *b, size_t wait, const struct unit *first)
+static void add_nobody(struct look *l, const struct block *b, size_t wait, const struct unit *first, bool may_have_come)
 {
-	bool is_old = l->before && !l->waits[wait].changed && l->apart_ns >= LOOK_STILL_NS;
+	bool is_old = !may_have_come && l->before && !l->waits[wait].changed && l->apart_ns >= LOOK_STILL_NS;
 	uint32_t node = look_add_node(l, RPC_WAIT_NODE_KIND_NOBODY, is_old ? WAITS_END_GONE : WAITS_END_UNKNOWN,
-				      gone_text(l, b, first));
+				      gone_text(l, b, first, may_have_come));
 
 	look_add_edge(l, l->waits[wait].node, node, WAITS_INFERRED, false);
 }
@@ -412,12 +428,13 @@ static void add_barrier_parties(struct look *l, const struct block *b, uint32_t 
 	size_t wait = b->places[place].wait;
 	struct rpc_wait *to = &l->waits[wait].rpc;
 
-	to->has_has = to->has_expects = true;
 	to->has = warps_at(b, first);
 	to->expects = first->at.count ? (first->at.count + WARP_LANES - 1) / WARP_LANES : b->n;
+	/* Those that were let go stand there beside those that came since. */
+	to->has_has = to->has_expects = to->has <= to->expects;
 	to->confidence = m == WAITS_SASS_MISSING_NOBODY ? RPC_CONFIDENCE_UNKNOWN : RPC_CONFIDENCE_INFERRED;
 	if (m == WAITS_SASS_MISSING_EXITED || m == WAITS_SASS_MISSING_MAY_EXITED)
-		add_nobody(l, b, wait, first);
+		add_nobody(l, b, wait, first, m == WAITS_SASS_MISSING_MAY_EXITED);
 	if (m != WAITS_SASS_MISSING_ALL && m != WAITS_SASS_MISSING_SOME)
 		return;
 	for (uint32_t i = 0; i < b->n_units; i++)
