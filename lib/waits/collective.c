@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Names as NCCL 2.4 to 2.29 and RCCL up to 6.2 form them: until 2.18 OPERATION_ALGORITHM_PROTOCOL_REDUCTION_TYPE,
- * since then OPERATION, reduction and type where there is one, and algorithm and protocol.
+ * since then OPERATION, reduction and type where there is one, and algorithm and protocol.  Kernels of symmetric memory,
+ * since NCCL 2.27, have an OPERATION and the name of an algorithm, which is not told.
  */
 #include "waits/collective.h"
 
@@ -20,12 +21,13 @@ static const char *const reductions[] = { "Sum", "Prod", "Max", "Min", "MinMax",
 /* What a name begins with, and whether it is that of a device function; the longer ones first. */
 static const struct head {
 	const char *text;
-	bool is_function, is_old;
+	bool is_function, is_old, is_symmetric;
 } heads[] = {
-	{ "ncclDevKernelDebug_", false, false },    { "ncclDevKernel_", false, false },
-	{ "ncclDevFunc_", true, false },	    { "ncclKernelLL128Debug_", false, true },
-	{ "ncclKernelLL128_", false, true },	    { "ncclKernelDebug_", false, true },
-	{ "ncclKernel_", false, true },		    { "ncclFunction_", true, true },
+	{ "ncclDevKernelDebug_", false, false, false },	{ "ncclDevKernel_", false, false, false },
+	{ "ncclDevFunc_", true, false, false },		{ "ncclKernelLL128Debug_", false, true, false },
+	{ "ncclKernelLL128_", false, true, false },	{ "ncclKernelDebug_", false, true, false },
+	{ "ncclKernel_", false, true, false },		{ "ncclFunction_", true, true, false },
+	{ "ncclSymDevKernel_", false, false, true },	{ "ncclSymkDevKernel_", false, false, true },
 };
 
 /* The rest of a name, without what follows it. */
@@ -75,16 +77,18 @@ static bool take_reduction(struct rest *r, struct waits_collective *c)
 	return take(r, reductions, &c->reduction) && take_type(r, &c->type);
 }
 
-static bool take_all(struct rest *r, bool is_old, struct waits_collective *c)
+static bool take_all(struct rest *r, const struct head *head, struct waits_collective *c)
 {
 	static const char *const generic[] = { "Generic", NULL };
 	struct waits_word_of_name none;
 
-	if (!is_old && take(r, generic, &none))
+	if (head->is_symmetric)
+		return take(r, operations, &c->operation) && r->at < r->end;
+	if (!head->is_old && take(r, generic, &none))
 		return r->at == r->end;
 	if (!take(r, operations, &c->operation))
 		return false;
-	if (is_old)
+	if (head->is_old)
 		return take_path(r, c) && take_reduction(r, c) && r->at == r->end;
 	(void)take_reduction(r, c);
 	return r->at == r->end || (take_path(r, c) && r->at == r->end);
@@ -116,7 +120,7 @@ int waits_collective_read(const char *name, struct waits_collective *ret)
 			continue;
 		r.at += n;
 		*ret = (struct waits_collective){ .is_function = heads[i].is_function };
-		return take_all(&r, heads[i].is_old, ret) ? 0 : -ENOENT;
+		return take_all(&r, &heads[i], ret) ? 0 : -ENOENT;
 	}
 	return -ENOENT;
 }

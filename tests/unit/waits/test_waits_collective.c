@@ -37,6 +37,12 @@ static void names_tell_their_parts(void)
 		{ "ncclFunction_AllReduce_RING_SIMPLE_Sum_f32", true, "AllReduce", "RING", "SIMPLE", "Sum", "f32" },
 		{ "ncclFunction_AllGather_RING_SIMPLE_Sum_int8_t()",
 		  true, "AllGather", "RING", "SIMPLE", "Sum", "int8_t" },
+		{ "ncclSymDevKernel_AllReduce_AGxLL_R_sum_f32(ncclSymDevArgs)",
+		  false, "AllReduce", NULL, NULL, NULL, NULL },
+		{ "ncclSymkDevKernel_AllReduce_RSxLDMC_AGxSTMC_sum_f8e5m2(ncclSymkDevWorkArgs4K)",
+		  false, "AllReduce", NULL, NULL, NULL, NULL },
+		{ "_Z32ncclSymkDevKernel_AllGather_LLMC22ncclSymkDevWorkArgs4K",
+		  false, "AllGather", NULL, NULL, NULL, NULL },
 		{ "ncclKernelLL128Debug_Broadcast_TREE_LL128_Sum_uint32_t",
 		  false, "Broadcast", "TREE", "LL128", "Sum", "uint32_t" },
 	};
@@ -60,6 +66,7 @@ static void other_names_are_none(void)
 		"", "_Z", "_Z4", "_Z99999999999999999999x", "gemm", "all_reduce", "ncclDevKernel_",
 		"ncclDevKernel_AllReduceX", "ncclDevKernel_AllReduce_Sum_f32_RING",
 		"ncclDevKernel_AllReduce_Sum_f32_RING_LL_x", "ncclDevKernelGinResetSignalsAndCounters",
+		"ncclSymkDevKernel_", "ncclSymkDevKernel_AllReduce", "ncclSymDevKernel_Copy_LL",
 		"ncclFunction_AllReduce", "ncclFunction_Generic", "my_ncclDevKernel_SendRecv",
 		"ncclKernel_AllReduce_RING_LL_Sum_", "_Z13ncclDevKernel_SendRecv",
 	};
