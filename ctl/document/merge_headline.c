@@ -244,9 +244,10 @@ static int add_collectives(struct rpc_arena *a, const struct rpc_gpu_snapshot_re
 	if (is_split(&c))
 		ret->text = different_text(a, s, &c);
 	else if (n && n < s->n_ranks)
-		ret->text = rpc_arena_printf(a, "In a collective operation%s%.*s%s: %s; in none that is known: %s%s", is_named ? " (" : "",
-					     is_named ? (int)c.names[0].size : 0, is_named ? c.names[0].text : "",
-					     is_named ? ")" : "", ranks_text(a, s, &c.in), ranks_text(a, s, &out), unseen(s));
+		ret->text = rpc_arena_printf(a, "In a collective operation%s%.*s%s: %s; in none that is known: %s%s",
+					     is_named ? " (" : "", is_named ? (int)c.names[0].size : 0,
+					     is_named ? c.names[0].text : "", is_named ? ")" : "",
+					     ranks_text(a, s, &c.in), ranks_text(a, s, &out), unseen(s));
 	else
 		return 0;
 	return 1;

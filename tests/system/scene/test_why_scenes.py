@@ -4,14 +4,16 @@
 import json
 import os
 import sys
+import time
 
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
 import pytest
 
-from harness import BIN, LONG_STOP, CudaScene, Scene
+from harness import BIN, LONG_STOP, ROOT, CudaScene, Scene
 
+WAITS = ROOT / "sim/scenes/cuda/waits-sm_90.cubin"
 FAULT = "wave 3 of workgroup (0,0,0) of gemm, at gemm+0x70 (train.hip:61), has stopped (memory_violation)"
 # Of each scene: what the first line says, how sure that is, whether one sample is enough, and how the scene goes on.
 AMD = {
@@ -78,6 +80,49 @@ def test_one_sample_accuses_only_what_cannot_go_on(vendor, name):
 def test_where_it_goes_on_nobody_is_accused(vendor, name):
     shown = why(vendor, name, "--twice=1100", values=SCENES[vendor, name][3])
     assert shown.returncode == 0 and "CAUSE" not in shown.stdout, shown.stdout
+
+
+def test_who_has_exited_between_the_samples_may_have_let_the_others_go():
+    with CudaScene(app=None) as s:
+        s.app = s.start("app", [BIN / "gpu-agent-cuda-simapp", "--scene", "exited-at-barrier", "--set", "exits=0"],
+                        env={"LD_LIBRARY_PATH": str(s.libraries)})
+        s.app.wait_line()
+        session = s.attach()
+        first = s.rpc.call("why.get", session=session)
+        s.control("warp 0 3 0 warps=8 valid=0")
+        time.sleep(1.1)
+        second = s.rpc.call("why.get", session=session, since=first["sample"])
+        assert not [c for c in second["causes"] if c["culprit"]], second["causes"]
+        time.sleep(1.1)
+        third = s.rpc.call("why.get", session=session, since=second["sample"])
+        assert [c for c in third["causes"] if c["culprit"]][0]["text"].startswith(SCENES["cuda", "exited-at-barrier"][0]), third["causes"]
+
+
+def blocks(cubin, launch):
+    """The waits of blocks that are launched so."""
+    with CudaScene(app=None) as s:
+        s.app = s.start_app(f"init; gpu devices 1 sms=132 warps=64; context 0; module {cubin}; gpu launch {launch}; listen")
+        doc = json.loads(s.ctl("why", s.app.pid, "--twice=1100", "-j").stdout)
+        print(json.dumps(doc))
+        assert not [c for c in doc["causes"] if c["culprit"]], doc["causes"]
+        return doc
+
+
+def test_of_threads_that_may_have_come_without_waiting_it_is_said(tmp_path):
+    """A call by a register may lead to a BAR.ARV: nobody is accused."""
+    cubin = tmp_path / "called.cubin"
+    nop, call = (0x7918).to_bytes(8, "little"), (0x7344).to_bytes(8, "little")
+    code = WAITS.read_bytes()
+    assert nop in code
+    cubin.write_bytes(code.replace(nop, call))
+    doc = blocks(cubin, "sparse_prefill grid=1 block=384 pc=0xd0; gpu warp 0 0 0 warps=8 valid=0")
+    text = doc["causes"][0]["text"]
+    assert text.endswith("128 are left: warps 0-7 have exited, unless some came without waiting and exited then"), text
+
+
+def test_no_more_have_come_than_are_expected():
+    wait, = blocks(WAITS, "exchange grid=1 block=512 pc=0xa0")["waits"]
+    assert wait["who"] == "warps 0-15 of block (0,0,0) of exchange" and "expects" not in wait and "have come" not in wait["text"], wait
 
 
 @pytest.mark.parametrize("name", CUDA)

@@ -578,8 +578,10 @@ static void says_who_is_in_which_collective(void)
 		{ { ring, ring, NULL, ring },
 		  "In a collective operation (AllReduce): rank0,rank1,rank3; in none that is known: rank2\n" },
 		/* What it is called is known of some alone. */
-		{ { ring, "copy", NULL, ring }, "In a collective operation: rank0,rank1,rank3; in none that is known: rank2\n" },
-		{ { "copy", "copy", NULL, "copy" }, "In a collective operation: rank0,rank1,rank3; in none that is known: rank2\n" },
+		{ { ring, "copy", NULL, ring },
+		  "In a collective operation: rank0,rank1,rank3; in none that is known: rank2\n" },
+		{ { "copy", "copy", NULL, "copy" },
+		  "In a collective operation: rank0,rank1,rank3; in none that is known: rank2\n" },
 		{ { ring, ring, ring, ring }, NULL },
 		{ { NULL, NULL, NULL, NULL }, NULL },
 		/* What it is called alone is not known of the third one. */
