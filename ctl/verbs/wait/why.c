@@ -151,6 +151,15 @@ static void print_wait(struct ctl *c, const struct rpc_wait *w)
 	put_line(c, w->has_stuck ? w->stuck ? "STUCK" : "MOVES" : "WAITS", w->text, confidence_of(c, w->confidence));
 }
 
+/* What two samples show and do not prove. */
+static bool is_candidate(const struct rpc_why_get_result *r, const struct rpc_wait_cause *cause)
+{
+	return r->samples > 1 && !cause->culprit &&
+	       (cause->end == RPC_WAIT_END_CIRCLE ||
+		(cause->end == RPC_WAIT_END_UNKNOWN && cause->node < r->n_nodes &&
+		 r->nodes[cause->node].kind == RPC_WAIT_NODE_KIND_NOBODY));
+}
+
 static const char *no_culprit(struct ctl *c, const struct rpc_why_get_result *r)
 {
 	if (!r->n_waits)
@@ -162,6 +171,11 @@ static const char *no_culprit(struct ctl *c, const struct rpc_why_get_result *r)
 	if (r->samples == 1)
 		return rpc_arena_printf(&c->arena, "no culprit found: %zu waits, and one sample does not tell for how long%s",
 					r->n_waits, c->core ? "" : " (--twice)");
+	for (size_t i = 0; i < r->n_causes; i++)
+		if (r->causes[i].end != RPC_WAIT_END_RUNS)
+			return rpc_arena_printf(&c->arena,
+						"no culprit found: %zu waits, and it is not known whether they last",
+						r->n_waits);
 	return rpc_arena_printf(&c->arena, "no culprit found: %zu waits for what runs", r->n_waits);
 }
 
@@ -174,6 +188,9 @@ static int print_text(struct ctl *c, const struct rpc_why_get_result *r)
 		print_cause(c, r, &r->causes[n], n ? "ALSO" : "CAUSE");
 	if (!n)
 		put_line(c, "", no_culprit(c, r), NULL);
+	for (size_t i = n; i < r->n_causes && i < causes; i++)
+		if (is_candidate(r, &r->causes[i]))
+			print_cause(c, r, &r->causes[i], "MAYBE");
 	for (size_t i = 0; i < r->n_waits && i < waits; i++)
 		print_wait(c, &r->waits[i]);
 	if (r->n_waits > waits)

@@ -59,6 +59,10 @@ def why(vendor, name, *args, values=None):
 def test_the_first_line_names_the_cause(vendor, name):
     text, confidence, _, _ = SCENES[vendor, name]
     if (vendor, name) in CIRCLES:
+        shown = why(vendor, name, "--twice=1100")
+        lines = [line for line in shown.stdout.splitlines() if not line.startswith(" ")]
+        assert shown.returncode == 0 and "CAUSE" not in shown.stdout and "for what runs" not in shown.stdout, shown.stdout
+        assert lines[0].startswith(f"MAYBE  {text}") and lines[0].endswith(f"[{confidence}]"), shown.stdout
         doc = json.loads(why(vendor, name, "--twice=1100", "-j").stdout)
         first = doc["causes"][0]
         assert first["text"].startswith(text) and first["confidence"] == confidence and not first["culprit"], doc["causes"]
