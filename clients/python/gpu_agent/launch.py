@@ -99,11 +99,15 @@ def main_module() -> Dict[str, Any]:
     return module.__dict__
 
 
-def run_file(script: str) -> None:
+def absolute(script: str) -> str:
+    """Not normal: a .. behind a link is not the place that the words tell."""
     try:
-        path = os.path.join(os.getcwd(), script)
+        return os.path.join(os.getcwd(), script)
     except OSError:  # The directory was removed.
-        path = script
+        return script
+
+
+def run_file(path: str) -> None:
     with io.open_code(path) as file:
         code = pkgutil.read_code(file)
     if code is None:
@@ -125,8 +129,9 @@ def run(found: argparse.Namespace) -> None:
         main_module()
         run_main(found.script)
         return
-    is_container = pkgutil.get_importer(found.script) is not None
-    place = found.script if is_container else os.path.dirname(os.path.realpath(found.script))
+    path = absolute(found.script)
+    is_container = pkgutil.get_importer(path) is not None
+    place = path if is_container else os.path.dirname(os.path.realpath(found.script))
     if not getattr(sys.flags, "safe_path", sys.flags.isolated):
         # What -m has put there is of no concern to a script.
         sys.path[0] = place
@@ -136,7 +141,7 @@ def run(found: argparse.Namespace) -> None:
         main_module()
         run_main("__main__", False)
     else:
-        run_file(found.script)
+        run_file(path)
 
 
 def main(words: Optional[List[str]] = None) -> int:
