@@ -159,7 +159,7 @@ def test_script_is_as_without_it(tmp_path, words):
     assert under.stdout.endswith("child __mp_main__\natexit True\n"), under
     (tmp_path / "scripts/__main__.py").write_text("import sys\nprint(__file__, sys.argv, sys.path[0], __spec__.name)\n")
     alone, directory = (subprocess.run([PYTHON, *how, "scripts", "--"], env=env, cwd=tmp_path, text=True, capture_output=True, timeout=60,
-                                    stdin=subprocess.DEVNULL) for how in ((), ("-m", "gpu_agent.watchdog")))
+                                       stdin=subprocess.DEVNULL) for how in ((), ("-m", "gpu_agent.watchdog")))
     assert directory.stdout == alone.stdout != "", (alone, directory)
     assert "Traceback" not in under.stderr, under.stderr
 
