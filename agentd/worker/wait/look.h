@@ -39,8 +39,8 @@ struct look_wait {
 struct look_code {
 	uint8_t bytes[16], n;
 	bool known;
-	/** Whether a wave there may be in a loop; NVIDIA: whether its kernel may come to the barrier and go on. */
-	bool is_judged, may_poll;
+	bool is_judged, may_poll; /**< Whether a wave there may be in a loop. */
+	bool may_arrive;	  /**< NVIDIA: whether its kernel may come to the barrier and go on. */
 	const char *not_judged;	  /**< Why it may be, although none was seen; NULL: one was. */
 	bool is_searched, polls;  /**< Whether it is in a loop that polls, which is `poll` and begins at `loop`. */
 	struct waits_poll poll;

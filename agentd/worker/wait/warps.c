@@ -212,14 +212,14 @@ static bool may_arrive(struct look *l, const struct unit *u)
 	struct code_symbol kernel;
 
 	if (c->is_judged)
-		return c->may_poll;
+		return c->may_arrive;
 	c->is_judged = true;
-	c->may_poll = true;
+	c->may_arrive = true;
 	if (u->w->kernel < l->places.n_kernels &&
 	    code_function(&l->code, l->places.kernels[u->w->kernel].address, &kernel) == 0 && kernel.size &&
 	    kernel.size <= SEARCH_BYTES && u->w->pc >= kernel.address && u->w->pc - kernel.address < kernel.size)
-		c->may_poll = may_arrive_in(l, u->w, &kernel, u->at.id);
-	return c->may_poll;
+		c->may_arrive = may_arrive_in(l, u->w, &kernel, u->at.id);
+	return c->may_arrive;
 }
 
 /* Warps whose lanes are all at the barrier. */
