@@ -75,7 +75,8 @@ static void put_function(struct program *p, uint64_t begin, uint64_t entry_of_ki
 	put(p, at + 4, at + 4 - entry_of_kind, 4);
 	put(p, at + 8, begin - (at + 8), 4);
 	put(p, at + 12, 0x40, 4);
-	memcpy(p->bytes + at + 17, code, size);
+	if (size)
+		memcpy(p->bytes + at + 17, code, size);
 	p->module.n_entries = ++p->n;
 }
 
