@@ -22,6 +22,7 @@ import types
 from typing import Any, Dict, List, Optional
 
 from . import watchdog
+from .job import DEADLINE_S
 from .watchdog import Watchdog
 
 #: In how many parts of the timeout it is asked whether the main thread runs Python.
@@ -81,7 +82,7 @@ def parse(words: Optional[List[str]]) -> argparse.Namespace:
     parser.add_argument("--timeout", type=float, metavar="SECONDS", help="default: GPU_AGENT_WATCH, or 120")
     parser.add_argument("--job", default="auto", help="whom the report is about: auto, this, node, slurm or hosts:FILE")
     parser.add_argument("--out", default=watchdog.OUT, metavar="STEM", help="where reports go (default: %(default)s)")
-    parser.add_argument("--deadline", type=float, default=watchdog.DEADLINE_S, metavar="SECONDS", help="most that a report takes")
+    parser.add_argument("--deadline", type=float, default=DEADLINE_S, metavar="SECONDS", help="most that a report takes")
     parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module")
     parser.add_argument("script", metavar="SCRIPT")
     parser.add_argument("words", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="for the script")
