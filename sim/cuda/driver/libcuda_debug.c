@@ -80,7 +80,7 @@ EXPORT uint32_t cudbgGetAPIVersion(uint32_t *major, uint32_t *minor, uint32_t *r
 #define EMPTY(name)                                                                                \
 	__attribute__((noinline)) void name(void)                                                  \
 	{                                                                                          \
-		__asm__ volatile(".skip 8" ::: "memory");                                    \
+		__asm__ volatile(".rept 8\n\tnop\n\t.endr" ::: "memory");                      \
 	}
 EMPTY(cudbgReportDriverApiError)
 EMPTY(cudbgReportDriverInternalError)
