@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Names as NCCL 2.4 to 2.29 and RCCL up to 6.2 form them: until 2.18 OPERATION_ALGORITHM_PROTOCOL_REDUCTION_TYPE,
- * since then OPERATION, reduction and type where there is one, and algorithm and protocol.  Kernels of symmetric memory,
- * since NCCL 2.27, have an OPERATION and the name of an algorithm, which is not told.
+ * since then OPERATION, reduction and type where there is one, and algorithm and protocol.  Kernels of symmetric
+ * memory, since NCCL 2.27, have an OPERATION and the name of an algorithm, which is not told.
  */
 #include "waits/collective.h"
 

@@ -66,7 +66,7 @@ static int64_t distance(uint64_t low, size_t arch)
 	return (int64_t)((far ^ sign) - sign) * 4;
 }
 
-/* Opcodes of arithmetic have even forms here; those that transfer control have odd ones, one for each kind of operand. */
+/* Opcodes of arithmetic have even forms here; those that transfer control odd ones, one for each kind of operand. */
 static bool is_transfer(uint64_t form)
 {
 	if (!(form & 0x100))

@@ -8,7 +8,10 @@
 #include "agentd/worker/wait/wait.h"
 #include "base/clock.h"
 
-/* A core's memory answers, and of NVIDIA's devices no word is read; of a process, only a thread that may be late reads at addresses that the process names. */
+/*
+ * A core's memory answers, and of NVIDIA's devices no word is read; of a process, only a thread that may be late reads
+ * at addresses that the process names.
+ */
 static struct late_memory *memory_of(struct session *s)
 {
 	if (!s->late_memory && !s->target->memory.read && s->target->ops->vendor == RPC_VENDOR_AMD)

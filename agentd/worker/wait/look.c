@@ -309,7 +309,8 @@ static void judge(struct look *l, const bool *guilty, const bool *runs, struct r
 		if (w->rpc.has_stuck)
 			continue;
 		open = true;
-		stuck |= !look_is_nvidia(l) && l->before && l->apart_ns >= LOOK_STILL_NS && !runs[w->node] && is_firm(l, w);
+		stuck |= !look_is_nvidia(l) && l->before && l->apart_ns >= LOOK_STILL_NS && !runs[w->node] &&
+			 is_firm(l, w);
 	}
 	ret->has_stuck = any || stuck || !open;
 	ret->stuck = any || stuck;
