@@ -52,7 +52,8 @@ def whom_to_ask(job: str) -> List[str]:
     return known[job]
 
 
-def job_report(path: Optional[str] = None, *, job: str = "auto", deadline: float = DEADLINE_S, socket: Optional[str] = None) -> Dict[str, Any]:
+def job_report(path: Optional[str] = None, *, job: str = "auto", deadline: float = DEADLINE_S,
+               socket: Optional[str] = None) -> Dict[str, Any]:
     """Look at all processes of this job now, with gpu-agentctl, and write a page of HTML.
 
     path      of the page; None: no page

@@ -30,9 +30,11 @@ CUDA = {
     "exited-at-barrier": ("block (3,0,0) of sparse_prefill: named barrier 1, at sparse_prefill+0xd0 (waits.cu:28), needs 384 threads, "
                           "and only 128 are left: warps 0-7 have exited", "inferred", False, "exits=0"),
     "two-places": ("a circle: lanes 1-31 of warp 0 of block (0,0,0) of reduce, at reduce+0x170 (sm_30_intrinsics.hpp:110), wait for lane 0 "
-                   "of warp 0 of block (0,0,0) of reduce, at reduce+0x1b0 (waits.cu:40), waits for the first", "inferred", False, "rest=0x100"),
+                   "of warp 0 of block (0,0,0) of reduce, at reduce+0x1b0 (waits.cu:40), waits for the first",
+                   "inferred", False, "rest=0x100"),
     "crossed-barriers": ("a circle: warps 4-7 of block (0,0,0) of exchange, at exchange+0x1e0 (waits.cu:54), wait for warps 0-3 of "
-                         "block (0,0,0) of exchange, at exchange+0xa0 (waits.cu:58), wait for the first", "inferred", False, "second=0x220"),
+                         "block (0,0,0) of exchange, at exchange+0xa0 (waits.cu:58), wait for the first",
+                         "inferred", False, "second=0x220"),
     "fault-at-barrier": ("warp 3 of block (2,0,0) of gemm, at gemm+0x440 (train.cu:62), has stopped (memory_violation)", "inferred", True,
                          "code=0"),
 }
