@@ -127,24 +127,31 @@ static void take_or_close(int *fd, struct out *o)
 	}
 }
 
-/* Keep the line that calls itself an error, or else the last one: banners and warnings come first. */
+/* What says why: our own error, before that of a program that has started us, as srun's of our exit status. */
+static unsigned weight_of(const char *line)
+{
+	return str_starts_with(line, "gpu-agentctl: error: ") ? 2 : strstr(line, "error: ") ? 1 : 0;
+}
+
+/* Keep the first line of the most weight, or else the last one: banners and warnings come first. */
 static void keep_note(struct collect_task *task, const struct out *note)
 {
-	char line[COLLECT_NOTE_MAX] = "";
-	bool found = false;
+	char line[COLLECT_NOTE_MAX], found[COLLECT_NOTE_MAX] = "";
+	unsigned most = 0;
 
-	for (const char *at = note->data ? note->data : ""; *at && !found;) {
+	for (const char *at = note->data ? note->data : ""; *at;) {
 		size_t n = strcspn(at, "\n"), kept = n < sizeof(line) ? n : sizeof(line) - 1;
 
-		if (n) {
-			memcpy(line, at, kept);
-			line[kept] = 0;
-			found = strstr(line, "error: ") != NULL;
+		memcpy(line, at, kept);
+		line[kept] = 0;
+		if (n && (!most || weight_of(line) > most)) {
+			most = weight_of(line);
+			str_copy(found, sizeof(found), line);
 		}
 		at += n + (at[n] == '\n');
 	}
-	str_make_printable(line);
-	str_copy(task->note, sizeof(task->note), line);
+	str_make_printable(found);
+	str_copy(task->note, sizeof(task->note), found);
 }
 
 /* The program ends, or has ended: tell it, and free its place. */

@@ -34,8 +34,9 @@ USAGE, NO_MATCH, FAILURE, PARTIAL = 2, 3, 1, 8
 UIDS = {name: f"0a1b2c3d-1111-2222-3333-44445555666{n}" for n, name in enumerate(("llm-0", "llm-1", "llm-2", "llm-3"))}
 # What it is asked is kept.  `exec` runs the command here, and ends as it does; it has no terminal, and nothing to read.
 KUBECTL = r"""#!/bin/sh
-printf '%s\n' "$@" >>"$RECORDS/$1"
-echo --- >>"$RECORDS/$1"
+# In one piece: two of them write at once.
+words=$(printf '%s\n' "$@" ---)
+echo "$words" >>"$RECORDS/$1"
 case "$1" in
 get)
     case "$*" in

@@ -19,7 +19,7 @@ import time
 
 from harness import BIN, Scene, need_root, wait_until
 from test_job import document, missing
-from test_slurm import scenes_of
+from test_slurm import all_have_waves, scenes_of
 
 RANKS, PARTIAL = int(os.environ.get("JOB_RANKS", "8")), 8
 ODD = (2, RANKS - 2)
@@ -39,8 +39,7 @@ def test_job_of_mpirun():
 
         def all_ranks():
             found = json.loads(s.ctl("list", "-j").stdout)["processes"]
-            # Before it has set up its queues, each may be the odd one.
-            return found if len(found) == RANKS and all(p.get("queues") for p in found) else None
+            return found if len(found) == RANKS and all(p.get("queues") for p in found) and all_have_waves(s) else None
         processes = wait_until(all_ranks, "ranks", 40 + RANKS)
         for whom in (("--all",), ("--pids", ",".join(str(p["pid"]) for p in processes))):
             found = document(s.ctl("job", *whom, "--deadline", "40s", "-j"))

@@ -16,6 +16,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from unittest import SkipTest
 
@@ -134,8 +135,9 @@ def cluster(nodes=NODES):
         raise SkipTest(f"not installed: {', '.join(lacks)}")
     with Scene(app=None, gpus="gfx90a,gfx90a") as s:
         # munged wants a way to its files that nobody else can change, and the directory of a test is the user's.
-        place = pathlib.Path("/run") / f"gpu-agent-test-slurm-{os.getpid()}"
-        place.mkdir(mode=0o755)
+        # Programs of tests run side by side, each as the first process of its machine.
+        place = pathlib.Path(tempfile.mkdtemp(prefix="gpu-agent-test-slurm-", dir="/run"))
+        place.chmod(0o755)
         slurm = None
         try:
             slurm = Slurm(place, nodes)
@@ -146,6 +148,11 @@ def cluster(nodes=NODES):
             if slurm:
                 slurm.stop()
             shutil.rmtree(place, ignore_errors=True)
+
+
+def all_have_waves(s):
+    """Before that, each process may be the odd one."""
+    return all(any(q["waves"] for q in p["queues"]) for p in s.state()["processes"])
 
 
 def run_job(s, slurm, nodes=NODES, ranks=RANKS, odd=ODD, scenes=("hang", "progress")):
@@ -160,8 +167,7 @@ def run_job(s, slurm, nodes=NODES, ranks=RANKS, odd=ODD, scenes=("hang", "progre
 
     def all_ranks():
         found = json.loads(s.ctl("list", "-j").stdout).get("processes", [])
-        # Before it has set up its queues, each may be the odd one.
-        return len(found) >= ranks and all(p.get("queues") for p in found)
+        return len(found) >= ranks and all(p.get("queues") for p in found) and all_have_waves(s)
     wait_until(all_ranks, "the ranks", 40 + ranks)
     return number
 
