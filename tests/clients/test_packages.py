@@ -184,7 +184,7 @@ def test_npm_package_holds_code_types_and_licence():
     with tarfile.open(package) as archive:
         inside = {n.removeprefix("package/") for n in archive.getnames()}
         about = json.load(archive.extractfile("package/package.json"))
-    code = {f"out/{stem}.{end}" for stem in ("connection", "index", "protocol") for end in ("js", "d.ts")}
+    code = {f"out/{stem}.{end}" for stem in ("connection", "host", "index", "protocol") for end in ("js", "d.ts")}
     assert inside == code | {"package.json", "README.md", "LICENSE"}, inside
     assert about["name"] == "gpu-agent-client" and "private" not in about and about["license"] == "MIT"
     for path in (about["main"], about["types"]):
