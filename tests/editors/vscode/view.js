@@ -63,6 +63,9 @@ async function pageOfMany() {
 	await screen.command("View: Show Run and Debug");
 	await rows(CALL_STACK, "12600 x");
 	await mark("GPU");
+	// Rows are drawn one by one.
+	for (let gpu = 0; gpu < 8; gpu++)
+		await row(TREE, new RegExp(`^GPU ${gpu} .*12600 waves in 1 group`)).waitFor();
 	seen.gpus = await rows(TREE, /^GPU 7 /);
 	await screen.command("GPU agent: Pause All GPU Processes");
 	await row(TREE, /queue 0.*suspended/).waitFor();
