@@ -8,7 +8,7 @@ import sys
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
-from codeserver import PARTS, Editor, drive, has_row, programs, workspace
+from codeserver import PARTS, Editor, drive, has_row, programs, workspace, write_launch
 from dapclient import runs_on
 from editor import GPUS, WAVES_EACH, adapter_of, extension, many_waves, script
 from harness import Scene, status
@@ -70,6 +70,8 @@ def test_eight_gpus_and_a_hundred_thousand_waves():
     vsix = extension("vscode")
     with many_waves() as s:
         place = workspace(s.directory)
+        # A simulator on a busy machine takes long to write so many waves.
+        write_launch(place, [{"type": "gpu-agent", "request": "attach", "name": "all", "pid": s.app.pid, "maxStopMs": 60000}])
         editor = Editor(s, modules, vsix)
         peak = []
 

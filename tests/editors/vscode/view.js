@@ -57,8 +57,8 @@ async function goToLane() {
 
 // Groups of several GPUs, and one page of the waves of one.
 async function pageOfMany() {
-	await row(TREE, pid).hover();
-	await row(TREE, pid).locator(".action-label[aria-label=\"Attach\"]").click();
+	await row(TREE, pid).waitFor();
+	await screen.page.keyboard.press("F5");
 	await screen.page.locator(".debug-toolbar").waitFor();
 	await screen.command("View: Show Run and Debug");
 	await rows(CALL_STACK, "12600 x");
