@@ -38,7 +38,9 @@ cut) sh -c "$command" | head -c 300 ;;
 huge) yes '{"schema":"gpu-agent.snapshot/1"}' ;;
 empty) ;;
 refused) echo "Warning: some banner" >&2; printf 'ssh: connect to host refused: \033[31mNo route\n' >&2; exit 255 ;;
-failed) echo "srun: error: failed: task 0: Exited with exit code 9" >&2; echo "gpu-agentctl: error: there is no agent" >&2; echo "hint: start it" >&2; exit 9 ;;
+failed)
+    echo "srun: error: failed: task 0: Exited with exit code 9" >&2
+    echo "gpu-agentctl: error: there is no agent" >&2; echo "hint: start it" >&2; exit 9 ;;
 noisy) yes noise >&2 ;;
 hung*) sleep 1000 & echo $! >"$RECORDS/child"; wait ;;
 killed) kill -9 $$ ;;
