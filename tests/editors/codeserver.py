@@ -13,7 +13,7 @@ import urllib.request
 
 import npm
 from dapschema import Conversation
-from editor import source
+from editor import extension, source
 from harness import BIN, ROOT, wait_until
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -62,6 +62,14 @@ def programs():
 
 
 # -- what is debugged ------------------------------------------------------------------------------
+
+def run_alone(script):
+    """A part of the extension without an editor; what the script prints."""
+    unpacked = extension("vscode").parent / "extension"
+    run = subprocess.run(["node", PARTS / script, unpacked], text=True, capture_output=True, timeout=60, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    return run.stdout
+
 
 def workspace(directory):
     """A source, and a program that is made of it next to it."""

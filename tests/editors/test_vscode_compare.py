@@ -4,14 +4,13 @@
 import json
 import os
 import shutil
-import subprocess
 import sys
 import time
 
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
-from codeserver import PARTS, Editor, drive, has_row, programs, workspace
+from codeserver import Editor, drive, has_row, programs, run_alone, workspace
 from dapclient import runs_on
 from editor import extension, script
 from harness import Scene
@@ -20,9 +19,7 @@ APART_S = 1.1  # two snapshots must be half a second apart to be judged, and one
 
 
 def test_texts_are_kept_as_long_as_they_are_shown():
-    unpacked = extension("vscode").parent / "extension"
-    run = subprocess.run(["node", PARTS / "texts.js", unpacked], text=True, capture_output=True, timeout=60, check=False)
-    assert run.returncode == 0 and run.stdout == "3\n", run.stdout + run.stderr
+    assert run_alone("texts.js") == "3\n"
 
 
 def test_snapshots_are_compared_and_a_process_is_handed_over():

@@ -2,13 +2,12 @@
 # SPDX-License-Identifier: MIT
 """The view of GPUs in VS Code: from a process down to a lane, by clicks."""
 import os
-import subprocess
 import sys
 
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
-from codeserver import PARTS, Editor, drive, has_row, programs, workspace, write_launch
+from codeserver import Editor, drive, has_row, programs, run_alone, workspace, write_launch
 from dapclient import runs_on
 from editor import GPUS, WAVES_EACH, adapter_of, extension, many_waves, script
 from harness import Scene, status
@@ -44,9 +43,7 @@ def check_requests(wire):
 
 def test_only_what_has_changed_is_drawn_anew():
     """A click on a row that is drawn anew is lost."""
-    unpacked = extension("vscode").parent / "extension"
-    run = subprocess.run(["node", PARTS / "rows.js", unpacked], text=True, capture_output=True, timeout=60, check=False)
-    assert run.returncode == 0 and int(run.stdout) > 0, run.stdout + run.stderr
+    assert int(run_alone("rows.js")) > 0
 
 
 def test_from_a_process_to_a_lane():

@@ -6,6 +6,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import tempfile
 from typing import Any, Dict, List
 from unittest import SkipTest
 
@@ -70,13 +71,17 @@ def addresses(doc: Json, pid: int) -> Frames:
             for g in doc["groups"] for tid in g["tids"]}
 
 
-def told_by_gdb(s: Scene, pid: int) -> Frames:
+def told_by_gdb(*target: Any) -> Frames:
+    """Of a process, "-p" and its number; or of a program and its core."""
     if not shutil.which("gdb"):
         raise SkipTest("no gdb here")
-    script = s.directory / "frames.py"
-    script.write_text(GDB)
-    told = subprocess.run(["gdb", "-nx", "-batch", "-p", str(pid), "-x", script], capture_output=True, text=True, check=True)
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
+        script.write(GDB)
+        script.flush()
+        told = subprocess.run(["gdb", "-nx", "-batch", *map(str, target), "-x", script.name], capture_output=True, text=True, check=True,
+                              timeout=120)
     frames = [line.split()[1:] for line in told.stdout.split("\n") if line.startswith("thread ")]
+    assert frames, told.stderr
     return {int(tid): [int(pc, 16) for pc in pcs] for tid, *pcs in frames}
 
 

@@ -5,52 +5,21 @@ gdb.  usage: BUILD=DIR SHELL=tests/vm/threads_aarch64.py scripts/demo --shell"""
 import json
 import os
 import pathlib
-import re
 import subprocess
 import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
+from nativestacks import bases, told_by_gdb  # noqa: E402
+
 BUILD = pathlib.Path(os.environ["BUILD"])
-GDB = """
-import gdb
-gdb.execute("set backtrace past-main on")
-gdb.execute("set backtrace past-entry on")
-for thread in gdb.selected_inferior().threads():
-    thread.switch()
-    frame = gdb.newest_frame()
-    pcs = []
-    while frame:
-        if frame.type() in (gdb.NORMAL_FRAME, gdb.SIGTRAMP_FRAME):
-            pcs.append(frame.pc())
-        frame = frame.older()
-    print("thread", thread.ptid[1], *(hex(pc) for pc in pcs))
-"""
 
 
 def ctl(*argv, want=(0,)):
     run = subprocess.run([BUILD / "bin/gpu-agentctl", *map(str, argv)], capture_output=True, text=True, timeout=120)
     assert run.returncode in want, (argv, run.returncode, run.stdout[-1000:], run.stderr)
     return run.stdout
-
-
-def told_by_gdb(*argv):
-    with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
-        script.write(GDB)
-        script.flush()
-        run = subprocess.run(["gdb", "-nx", "-batch", *map(str, argv), "-x", script.name], capture_output=True, text=True)
-    frames = [line.split()[1:] for line in run.stdout.split("\n") if line.startswith("thread ")]
-    assert frames, run.stderr
-    return {int(tid): [int(pc, 16) for pc in pcs] for tid, *pcs in frames}
-
-
-def bases(pid):
-    found = {}
-    for line in pathlib.Path(f"/proc/{pid}/maps").read_text().split("\n"):
-        m = re.match(r"([0-9a-f]+)-\S+ \S+ 00000000 \S+ \S+\s+(/.*|\[vdso\])", line)
-        if m:
-            found.setdefault(m[2], int(m[1], 16))
-    return found
 
 
 def compare(doc, base, theirs, may_end):

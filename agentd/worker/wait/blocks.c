@@ -5,6 +5,7 @@
 #include "agentd/worker/snapshot/hash.h"
 #include "agentd/worker/snapshot/wave_convert.h"
 #include "agentd/worker/wait/look.h"
+#include "base/bit_list.h"
 #include "base/out.h"
 
 /* Loops of more bytes are not taken for ones that poll. */
@@ -259,16 +260,8 @@ static const char *lanes_text(struct look *l, const struct wave *w)
 
 	if (!w->is_part)
 		return "";
-	for (unsigned i = 0, end; i < 64; i = end) {
-		end = i + 1;
-		if (!(w->exec >> i & 1))
-			continue;
-		while (end < 64 && w->exec >> end & 1)
-			end++;
-		out_fmt(&o, "%s%u", o.size ? "," : w->lanes == 1 ? "lane " : "lanes ", i);
-		if (end > i + 1)
-			out_fmt(&o, "-%u", end - 1);
-	}
+	out_str(&o, w->lanes == 1 ? "lane " : "lanes ");
+	bit_list_print(w->exec, &o);
 	out_str(&o, " of ");
 	return rpc_arena_strdup(l->arena, o.data ? o.data : "");
 }
@@ -329,18 +322,13 @@ static void add_party(struct look *l, size_t wait, const struct wave *w, const s
 static const char *numbers_text(struct look *l, const struct block *b, uint8_t does)
 {
 	auto_out struct out text = { 0 };
+	uint64_t numbers = 0;
 
-	for (uint32_t i = 0, end; i < b->n; i = end) {
-		end = i + 1;
-		if (b->does[i] != does)
-			continue;
-		while (end < b->n && b->does[end] == does &&
-		       b->waves[end].wave_in_group == b->waves[end - 1].wave_in_group + 1)
-			end++;
-		out_fmt(&text, "%s%u", text.size ? "," : "", b->waves[i].wave_in_group);
-		if (end > i + 1)
-			out_fmt(&text, "-%u", b->waves[end - 1].wave_in_group);
-	}
+	/* They have six bits. */
+	for (uint32_t i = 0; i < b->n; i++)
+		if (b->does[i] == does)
+			numbers |= UINT64_C(1) << (b->waves[i].wave_in_group & 63);
+	bit_list_print(numbers, &text);
 	return rpc_arena_strdup(l->arena, text.data ? text.data : "");
 }
 

@@ -6,15 +6,10 @@
 #include "agentd/worker/wait/wait.h"
 #include "base/out.h"
 #include "base/str.h"
+#include "protocol/wait_kind.h"
 
 /* How many of those who are missing a line names. */
 #define PARTIES_SHOWN 3u
-
-/* Of who polls memory, the name says everything. */
-static bool is_told_by_name(const struct rpc_wait *w)
-{
-	return w->kind == RPC_WAIT_KIND_SPIN || w->kind == RPC_WAIT_KIND_LOCK;
-}
 
 const char *look_verb(const char *who)
 {
@@ -26,25 +21,14 @@ const char *look_verb(const char *who)
 	return "waits";
 }
 
-static const char *kind_text(enum rpc_wait_kind kind)
-{
-	switch (kind) {
-	case RPC_WAIT_KIND_NAMED_BARRIER:
-		return "named barrier";
-	case RPC_WAIT_KIND_WARP_SYNC:
-		return "barrier of its warp";
-	default:
-		return rpc_wait_kind_name(kind);
-	}
-}
-
 static void put_what(struct out *o, const struct rpc_wait *w)
 {
+	const char *words = wait_kind_words(w->kind);
 	const char *verb = w->waves == 1 || w->kind == RPC_WAIT_KIND_QUEUE ? look_verb(w->who) : "wait";
 
 	out_fmt(o, "%s %s", w->who, verb);
 	if (w->kind != RPC_WAIT_KIND_QUEUE)
-		out_fmt(o, " at a %s", kind_text(w->kind));
+		out_fmt(o, " at a %s", words ? words : rpc_wait_kind_name(w->kind));
 	if (w->has_at && w->at.place)
 		out_fmt(o, ", at %s", w->at.place);
 	else if (w->has_at)
@@ -68,7 +52,7 @@ const char *look_wait_text(struct look *l, const struct rpc_wait *w)
 	auto_out struct out o = { 0 };
 	const char *copy;
 
-	if (is_told_by_name(w))
+	if (wait_kind_is_told_by_name(w->kind))
 		return w->who;
 	put_what(&o, w);
 	put_parties(&o, w, look_is_nvidia(l));

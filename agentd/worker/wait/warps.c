@@ -3,11 +3,10 @@
  * Warps of NVIDIA's devices that wait at barriers of their block, or for other lanes of their own.  No register says
  * that a warp waits: it is known by the instruction that its lanes are at.
  */
-#include <string.h>
-
 #include "agentd/worker/snapshot/hash.h"
 #include "agentd/worker/snapshot/wave_convert.h"
 #include "agentd/worker/wait/look.h"
+#include "base/bit_list.h"
 #include "base/out.h"
 #include "waits/sass.h"
 
@@ -19,6 +18,8 @@
 #define SEARCH_BYTES (UINT64_C(1) << 20)
 #define SEARCH_STEP  4096u
 #define WARP_LANES   32u
+/* Twice as many as a block may have. */
+#define WARPS_NUMBERED 64u
 
 enum does { DOES_RUN, DOES_STOP, DOES_WAIT, DOES_UNKNOWN };
 
@@ -251,59 +252,44 @@ static enum waits_sass_missing missing_of(struct look *l, const struct block *b,
 
 /* ------------------------------------------------------------------ in words ----------------- */
 
-/* "0-7,9" */
-static void put_numbers(struct out *o, const bool *has, uint32_t n)
-{
-	size_t begin = o->size;
-
-	for (uint32_t i = 0, end; i < n; i = end) {
-		end = i + 1;
-		if (!has[i])
-			continue;
-		while (end < n && has[end])
-			end++;
-		out_fmt(o, "%s%u", o->size > begin ? "," : "", i);
-		if (end > i + 1)
-			out_fmt(o, "-%u", end - 1);
-	}
-}
-
 static const char *warps_text(struct look *l, const struct block *b, uint32_t place)
 {
 	auto_out struct out o = { 0 };
-	bool has[UINT8_MAX + 1] = { false };
-	uint32_t n = 0;
+	uint64_t numbers = 0;
 
-	for (uint32_t i = 0; i < b->n_units; i++)
-		if (b->units[i].wait == place && b->units[i].warp->has_wave_in_group) {
-			n += !has[b->units[i].warp->wave_in_group];
-			has[b->units[i].warp->wave_in_group] = true;
-		}
-	out_str(&o, n == 1 ? "warp " : "warps ");
-	put_numbers(&o, has, UINT8_MAX + 1);
-	return n ? rpc_arena_strdup(l->arena, o.data ? o.data : "") : "warps";
+	for (uint32_t i = 0; i < b->n_units; i++) {
+		const struct wave *warp = b->units[i].warp;
+
+		if (b->units[i].wait == place && warp->has_wave_in_group && warp->wave_in_group < WARPS_NUMBERED)
+			numbers |= UINT64_C(1) << warp->wave_in_group;
+	}
+	out_str(&o, numbers & (numbers - 1) ? "warps " : "warp ");
+	bit_list_print(numbers, &o);
+	return numbers ? rpc_arena_strdup(l->arena, o.data ? o.data : "") : "warps";
 }
 
 /* Who of the warps that the block was launched with is not there.  @return NULL: that is not known. */
 static const char *exited_text(struct look *l, const struct block *b)
 {
 	auto_out struct out o = { 0 };
-	bool has[UINT8_MAX + 1] = { false };
 	uint32_t launched = b->waves->group_waves;
+	uint64_t gone;
+	bool is_one;
 
-	if (!launched || launched > UINT8_MAX)
+	if (!launched || launched > WARPS_NUMBERED)
 		return NULL;
-	memset(has, true, launched);
+	gone = UINT64_MAX >> (WARPS_NUMBERED - launched);
 	for (uint32_t i = 0; i < b->n; i++) {
-		if (!b->waves[i].has_wave_in_group)
+		if (!b->waves[i].has_wave_in_group || b->waves[i].wave_in_group >= WARPS_NUMBERED)
 			return NULL;
-		has[b->waves[i].wave_in_group] = false;
+		gone &= ~(UINT64_C(1) << b->waves[i].wave_in_group);
 	}
-	if (b->n >= launched)
+	if (!gone)
 		return rpc_arena_printf(l->arena, "it has no more warps than these");
-	out_str(&o, launched - b->n == 1 ? "warp " : "warps ");
-	put_numbers(&o, has, launched);
-	out_str(&o, launched - b->n == 1 ? " has exited" : " have exited");
+	is_one = !(gone & (gone - 1));
+	out_str(&o, is_one ? "warp " : "warps ");
+	bit_list_print(gone, &o);
+	out_str(&o, is_one ? " has exited" : " have exited");
 	return rpc_arena_strdup(l->arena, o.data ? o.data : "");
 }
 

@@ -9,6 +9,7 @@
 #include "ctl/ctl.h"
 #include "ctl/document/vendor_words.h"
 #include "ctl/terminal/text.h"
+#include "protocol/wait_kind.h"
 
 #define REPLY_MEMORY_MAX ((size_t)128 << 20)
 #define TWICE_MS	 1000
@@ -80,22 +81,11 @@ static const char *place_of(struct ctl *c, const struct rpc_wait_at *at)
 	return at->place ? at->place : rpc_arena_printf(&c->arena, "0x%" PRIx64, at->pc);
 }
 
-/* Of one wave that polls memory the agent says what for. */
-static bool is_told_as_one(const struct rpc_wait *w)
-{
-	return w->kind == RPC_WAIT_KIND_SPIN || w->kind == RPC_WAIT_KIND_LOCK;
-}
-
 static const char *kind_text(struct ctl *c, enum rpc_wait_kind kind)
 {
-	switch (kind) {
-	case RPC_WAIT_KIND_NAMED_BARRIER:
-		return "named barrier";
-	case RPC_WAIT_KIND_WARP_SYNC:
-		return "barrier of its warp";
-	default:
-		return show_name(&c->arena, &rpc_wait_kind_enum, kind);
-	}
+	const char *words = wait_kind_words(kind);
+
+	return words ? words : show_name(&c->arena, &rpc_wait_kind_enum, kind);
 }
 
 /* What a node of a chain says. */
@@ -105,7 +95,7 @@ static const char *link_text(struct ctl *c, const struct rpc_why_get_result *r, 
 
 	if (!w)
 		return r->nodes[node].text;
-	if (is_told_as_one(w))
+	if (wait_kind_is_told_by_name(w->kind))
 		return w->who;
 	if (w->kind == RPC_WAIT_KIND_QUEUE)
 		return rpc_arena_printf(&c->arena, "%s waits", w->who);

@@ -5,6 +5,7 @@
 const assert = require("assert");
 const Module = require("module");
 const path = require("path");
+const runCases = require("./cases.js");
 
 // As much of the editor's interface as rows use.
 class TreeItem {
@@ -97,11 +98,4 @@ const tests = {
 	},
 };
 
-(async () => {
-	for (const [name, test] of Object.entries(tests))
-		await test().catch((error) => {
-			console.error(`${name}: ${error.message}`);
-			process.exitCode = 1;
-		});
-	console.log(Object.keys(tests).length);
-})();
+runCases(tests);

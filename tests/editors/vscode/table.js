@@ -4,6 +4,7 @@
 "use strict";
 const assert = require("assert");
 const path = require("path");
+const runCases = require("./cases.js");
 const lanes = path.resolve(process.argv[2], "out/lanes");
 const { columnOf, textOf } = require(`${lanes}/columns.js`);
 const { page } = require(`${lanes}/page.js`);
@@ -60,11 +61,4 @@ const tests = {
 	},
 };
 
-(async () => {
-	for (const [name, test] of Object.entries(tests))
-		await test().catch((error) => {
-			console.error(`${name}: ${error.message}`);
-			process.exitCode = 1;
-		});
-	console.log(Object.keys(tests).length);
-})();
+runCases(tests);

@@ -64,7 +64,7 @@ def test_native_frames(program, judge):
         process = start(s, argv)
         doc = read(s, process.pid)
         ours = addresses(doc, process.pid)
-        theirs = told_by_gdb(s, process.pid) if judge == "gdb" else told_by_eu_stack(process.pid)
+        theirs = told_by_gdb("-p", process.pid) if judge == "gdb" else told_by_eu_stack(process.pid)
         whole, compared, right, wrong = compare(doc, ours, theirs)
         print(f"  {program}: {whole} of {doc['threads']} stacks whole, {compared} frames as {judge} finds them, "
               f"{right} of {right + wrong} guesses right")

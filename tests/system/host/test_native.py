@@ -43,7 +43,7 @@ def test_frames_are_those_of_gdb(program):
         assert "TracerPid:\t0" in pathlib.Path(f"/proc/{process.pid}/status").read_text()
         calls = {g["waits_in"] for g in doc["groups"]}
         assert {"read", "futex", "clock_nanosleep", "poll", "epoll_wait", "pause"} <= calls, calls
-        ours, theirs = addresses(doc, process.pid), told_by_gdb(s, process.pid)
+        ours, theirs = addresses(doc, process.pid), told_by_gdb("-p", process.pid)
         assert ours.keys() == theirs.keys()
         certain = whole = 0
         for g in doc["groups"]:
@@ -71,7 +71,7 @@ def test_frames_that_are_hard_to_unwind():
         doc = read(s, process.pid)
         groups = by_name(doc)
         assert groups.keys() == {"frames", "general", "moved", "itself", "first", "elsewhere", "linkage", "clock"}
-        ours, theirs = addresses(doc, process.pid), told_by_gdb(s, process.pid)
+        ours, theirs = addresses(doc, process.pid), told_by_gdb("-p", process.pid)
         for name, g in groups.items():
             tid = g["representative"]["tid"]
             assert ours[tid] == theirs[tid], (name, g, [hex(pc) for pc in theirs[tid]])
@@ -94,7 +94,7 @@ def test_stack_that_ends_early():
             assert any(m.startswith("native frames: outer ones of 1 of 6 threads: ") and why in m for m in doc["missing"]), doc
         assert len(by_name(doc)["depth"]["native_frames"]) == 256
         assert functions(by_name(doc)["ambiguous"]) == ["itself"]
-        ours, theirs = addresses(doc, process.pid), told_by_gdb(s, process.pid)
+        ours, theirs = addresses(doc, process.pid), told_by_gdb("-p", process.pid)
         assert all(ours[tid] == theirs[tid][:len(ours[tid])] for tid in ours)
         shown = s.ctl("stacks", process.pid)
         assert shown.returncode == 8 and "missing: native frames: outer ones of 1 of 6" in shown.stderr, shown

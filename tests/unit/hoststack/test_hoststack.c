@@ -4,6 +4,7 @@
 #include "hoststack/line_table.h"
 #include "hoststack/stack.h"
 #include "hoststack/string.h"
+#include "tests/unit/hoststack/image.h"
 #include "testlib.h"
 
 #define BASE UINT64_C(0x10000)
@@ -21,12 +22,8 @@ static int read_bytes(void *ctx, const struct hoststack_piece *pieces, size_t n)
 {
 	struct process *p = ctx;
 
-	for (size_t i = 0; i < n; i++) {
-		if (pieces[i].address < BASE || pieces[i].address - BASE > SIZE ||
-		    pieces[i].size > SIZE - (pieces[i].address - BASE))
-			return -EFAULT;
-		memcpy(pieces[i].buf, p->bytes + (pieces[i].address - BASE), pieces[i].size);
-	}
+	if (image_read(p->bytes, SIZE, BASE, pieces, n) < 0)
+		return -EFAULT;
 	p->reads++;
 	if (p->between)
 		p->between(p);

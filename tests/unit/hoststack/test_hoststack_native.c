@@ -6,6 +6,7 @@
 #include "hoststack/native/expression.h"
 #include "hoststack/native/recovery.h"
 #include "hoststack/native/x86_64.h"
+#include "tests/unit/hoststack/image.h"
 #include "testlib.h"
 
 #define HOLDS(condition) TEST_EQ(!!(condition), 1)
@@ -145,13 +146,7 @@ static int read_program(void *ctx, const struct hoststack_piece *pieces, size_t 
 {
 	const struct program *p = ctx;
 
-	for (size_t i = 0; i < n; i++) {
-		if (pieces[i].address < BASE || pieces[i].address - BASE > sizeof(p->bytes) ||
-		    pieces[i].size > sizeof(p->bytes) - (pieces[i].address - BASE))
-			return -EFAULT;
-		memcpy(pieces[i].buf, p->bytes + (pieces[i].address - BASE), pieces[i].size);
-	}
-	return 0;
+	return image_read(p->bytes, sizeof(p->bytes), BASE, pieces, n);
 }
 
 static void put(struct program *p, uint64_t at, uint64_t value, size_t width)

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef PROTOCOL_WAIT_KIND_H
+#define PROTOCOL_WAIT_KIND_H
+
+/** @file wait_kind.h  What waves wait for, in words: for all code that shows it. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "rpc_gen.h"
+
+/** Of one wave that polls memory, rpc_wait.who says all: what for, too. */
+static inline bool wait_kind_is_told_by_name(enum rpc_wait_kind kind)
+{
+	return kind == RPC_WAIT_KIND_SPIN || kind == RPC_WAIT_KIND_LOCK;
+}
+
+/** @return what stands for a kind in a sentence; NULL: its own name. */
+static inline const char *wait_kind_words(enum rpc_wait_kind kind)
+{
+	switch (kind) {
+	case RPC_WAIT_KIND_NAMED_BARRIER:
+		return "named barrier";
+	case RPC_WAIT_KIND_WARP_SYNC:
+		return "barrier of its warp";
+	default:
+		return NULL;
+	}
+}
+
+#endif /* PROTOCOL_WAIT_KIND_H */
