@@ -274,19 +274,31 @@ int ctl_called(struct ctl *c, int r)
 	return r;
 }
 
-int ctl_host_stacks(struct ctl *c, const struct rpc_host_stacks_params *p, struct rpc_host_stacks_result *ret)
+bool ctl_wait_for_turn(struct ctl *c)
 {
 	const struct timespec ts = { .tv_nsec = TURN_MS * 1000000L };
-	const uint64_t end = clock_deadline_ms(c->timeout_ms);
+
+	/* A connection that was refused is over. */
+	if (c->core || c->err.code != RPC_ERROR_LIMIT || !strcmp(c->err.op, "connect"))
+		return false;
+	if (!c->turn_end_ns)
+		c->turn_end_ns = clock_deadline_ms(c->timeout_ms);
+	if (!clock_left_ms(c->turn_end_ns))
+		return false;
+	c->err = (struct agent_err){ 0 };
+	out_reset(&c->err_json);
+	nanosleep(&ts, NULL);
+	return true;
+}
+
+int ctl_host_stacks(struct ctl *c, const struct rpc_host_stacks_params *p, struct rpc_host_stacks_result *ret)
+{
 	int r;
 
-	for (;;) {
+	do
 		r = ctl_called(c, rpc_client_host_stacks(c->client, p, &c->arena, ret, &c->err));
-		if (r >= 0 || c->err.code != RPC_ERROR_LIMIT || !clock_left_ms(end))
-			return r;
-		c->err = (struct agent_err){ 0 };
-		nanosleep(&ts, NULL);
-	}
+	while (r < 0 && ctl_wait_for_turn(c));
+	return r;
 }
 
 /* Tell the user whom the lease was taken from, and at what cost. */

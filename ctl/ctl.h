@@ -51,6 +51,7 @@ struct ctl {
 	bool no_pager, no_legend, quiet, verbose, help, version;
 
 	uint32_t timeout_ms;  /**< Time for each request. */
+	uint64_t turn_end_ns; /**< When waiting for our turn is over; 0: it has not begun. */
 	uint32_t max_stop_ms; /**< Longest stop of queues; 0: no limit was asked for. */
 	uint32_t max_look_ms; /**< The same as the agent accepts it for one look; 0: as it likes. */
 	bool take, force; /**< ctl_attach() takes the lease from a silent holder; from any. */
@@ -157,8 +158,14 @@ int ctl_connect(struct ctl *c);
  */
 int ctl_called(struct ctl *c, int r);
 /**
+ * Was the last call refused only because the agent allows no more at once?  Then this waits a little, and forgets the error.
+ * All such waits of a run take no longer together than one answer may.
+ * @return whether to ask again.
+ */
+bool ctl_wait_for_turn(struct ctl *c);
+/**
  * Ask what the threads of a process do.  Who reads them is gone in a moment: where the agent has as many of those as it
- * allows, this waits for its turn, no longer than for an answer.
+ * allows, this waits for its turn.
  * @return 0, negative with err.
  */
 int ctl_host_stacks(struct ctl *c, const struct rpc_host_stacks_params *p, struct rpc_host_stacks_result *ret);

@@ -8,7 +8,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "ctl/compare_show.h"
 #include "ctl/ctl.h"
 #include "ctl/document/compare.h"
@@ -20,8 +19,6 @@
 #define REPLY_MEMORY_MAX ((size_t)512 << 20)
 
 #define AGAIN_MAX_MS	 3600000
-/* Milliseconds until it is asked again whether there is room for a session. */
-#define TURN_MS		 20
 
 static bool each_wave, queues_only, registers, arguments, why, record, any_progress, host;
 static const char *again;
@@ -111,20 +108,12 @@ static int take_threads(struct ctl *c, uint32_t pid, struct rpc_gpu_snapshot_res
 /* Where the agent allows no more sessions at once, as while others look at as many processes, this one has its turn. */
 static int attach_in_turn(struct ctl *c, const char *pid_text)
 {
-	const struct timespec ts = { .tv_nsec = TURN_MS * 1000000L };
-	const uint64_t end = clock_deadline_ms(c->timeout_ms);
 	int r;
 
-	for (;;) {
+	do
 		r = ctl_attach(c, pid_text, false);
-		/* A connection that was refused is over. */
-		if (r == 0 || c->core || c->err.code != RPC_ERROR_LIMIT || !strcmp(c->err.op, "connect") ||
-		    !clock_left_ms(end))
-			return r;
-		c->err = (struct agent_err){ 0 };
-		out_reset(&c->err_json);
-		nanosleep(&ts, NULL);
-	}
+	while (r < 0 && ctl_wait_for_turn(c));
+	return r;
 }
 
 /* @return 0: there is a session, or the threads can be looked at without one. */
@@ -217,6 +206,7 @@ static int take_two(struct ctl *c, const struct rpc_gpu_snapshot_params *p, uint
 	ctl_note(c, "the second snapshot follows in %u ms", pause_ms);
 	/* Signals that come meanwhile end the program, so that the sleep is never cut short. */
 	nanosleep(&ts, NULL);
+	c->turn_end_ns = 0;
 	r = take(c, p, &after);
 	return r < 0 ? r : compare(c, &before, &after);
 }

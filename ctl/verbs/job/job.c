@@ -214,9 +214,9 @@ int job_add_process(struct job *j, uint32_t pid)
 	const char *const *kept;
 	size_t n = 8;
 
-	/* It may wait for its turn. */
+	/* It may wait for its turn, and says what it was refused for while there is somebody to hear it. */
 	argv[n++] = "--timeout";
-	argv[n++] = rpc_arena_printf(a, "%ums", (unsigned)clock_left_ms(j->deadline_ns) + 1);
+	argv[n++] = rpc_arena_printf(a, "%ums", job_remote_ms(j));
 	if (j->c->max_stop_ms) {
 		argv[n++] = "--max-stop";
 		argv[n++] = rpc_arena_printf(a, "%ums", j->c->max_stop_ms);

@@ -179,6 +179,22 @@ def test_who_has_no_connection_left_is_told_so():
 
 
 @pytest.mark.parametrize("often", [3, 1 << 30])
+def test_who_wants_a_session_waits_for_a_turn_but_not_for_ever(often):
+    """Of snapshot --host, as it is one of many that look at a job; both waits have one end."""
+    with Scene(app="runtime on; queues 1; spin") as s, busy(s.socket, s.directory / "busy", "session.attach", often) as agent:
+        run = s.ctl("snapshot", s.app.pid, "--host", "--socket", s.directory / "busy", "--timeout", "30s" if often == 3 else "2s")
+        if often == 3:
+            assert len(agent.refused) == 3 and MESSAGE not in run.stdout + run.stderr and " pause" in run.stdout, run
+        else:
+            assert len(agent.refused) > 1 and MESSAGE in run.stderr and run.returncode == 6 and not run.stdout, (len(agent.refused), run)
+        # Others have nobody to wait for.
+        del agent.refused[:]
+        if often > 3:
+            run = s.ctl("snapshot", s.app.pid, "--socket", s.directory / "busy")
+            assert len(agent.refused) == 1 and run.returncode == 6, run
+
+
+@pytest.mark.parametrize("often", [3, 1 << 30])
 def test_who_asks_for_threads_waits_for_a_turn_but_not_for_ever(often):
     """The agent reads the threads of a few processes at a time: asking again is right, until the time is over that the user gives."""
     with Scene(app="runtime on; queues 1; spin") as s, busy(s.socket, s.directory / "busy", "host.stacks", often) as agent:
