@@ -56,10 +56,10 @@ def told_by_agent(doc: Json) -> Stacks:
                   for g in doc["groups"] if g["frames"] for _ in range(g["threads"]))
 
 
-def read_at_rest(s: Scene, pid: int) -> Json:
+def read_at_rest(s: Scene, pid: int, whole: bool = False) -> Json:
     def rests() -> Json:
         doc = s.rpc.call("host.stacks", pid=pid)
-        return doc if all(g.get("proof") == "not_scheduled" for g in doc["groups"]) else {}
+        return doc if (doc["complete"] or not whole) and all(g.get("proof") == "not_scheduled" for g in doc["groups"]) else {}
     return wait_until(rests, "all threads stand still")
 
 
@@ -68,11 +68,13 @@ def compare_at_rest(s: Scene, argv: List[Any], env: Optional[Dict[str, str]], ve
     threads = frames = 0
     for seed in seeds(3):
         process = start(s, [*argv, HERE / "many.py", seed], env)
-        doc = read_at_rest(s, process.pid)
+        # A library of Debian's younger suites may have no table that is known.
+        doc = read_at_rest(s, process.pid, whole=not env)
         assert doc["threads"] == THREADS and doc["stopped_us"] == 0, doc
         told = doc["python"][0]
         assert f"{told['version']}.".startswith(f"{version}.") and told["interpreters"] == 1, doc["python"]
         assert not any("python" in m or m.startswith("frames") for m in doc["missing"]), doc["missing"]
+        assert env or doc["missing"] == [], doc["missing"]
         assert any("mäßig" in f["function"] for g in doc["groups"] for f in g["frames"])
         ours, theirs = told_by_agent(doc), told_by_program(process)
         assert ours == theirs, seed
@@ -87,10 +89,12 @@ def compare_running(s: Scene, argv: List[Any], env: Optional[Dict[str, str]], ve
     one of a hundred cases, and never where it is called proven."""
     told = mixed = 0
     readings = 20 if COUNT else 150
+    # As clients ask by themselves, where that is not a thousand times.
+    options = {"native": False} if COUNT or env else {}
     for seed in seeds(1):
         process = start(s, [*argv, HERE / "alternate.py", *([seed] if COUNT else [])], env)
         for _ in range(readings):
-            doc = s.rpc.call("host.stacks", pid=process.pid, native=False)
+            doc = s.rpc.call("host.stacks", pid=process.pid, **options)
             for g in doc["groups"]:
                 chains = {f["function"].split(".")[-1][:2] for f in g["frames"]} & {"a_", "b_"}
                 if g["consistent"]:

@@ -17,7 +17,7 @@ _GRACE_S = 5.0
 #: Seconds that it has to end when it was killed.
 _KILLED_S = 0.5
 _SIZES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
-#: A document was printed: all was seen, something is missing, a time was used up.
+#: A document was printed: all was seen, a time was used up, something is missing.
 _DOCUMENT = (0, 7, 8)
 
 

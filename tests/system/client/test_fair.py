@@ -66,7 +66,7 @@ def stop_a_list(s, rpc):
     while time.monotonic() < deadline:
         rpc.send("process.list")
         found = set()
-        while not select.select([rpc.sock], [], [], 0)[0]:
+        while not select.select([rpc.sock], [], [], 0)[0] and time.monotonic() < deadline:
             found = inspectors(s)
             for pid in found:
                 with contextlib.suppress(ProcessLookupError):

@@ -3,6 +3,7 @@
 """Scenes in which something waits: the first line of `why` names what is wrong, and nobody is accused where it is not."""
 import json
 import os
+import re
 import sys
 import time
 
@@ -105,13 +106,13 @@ def test_who_has_exited_between_the_samples_may_have_let_the_others_go():
 
 
 def blocks(cubin, launch):
-    """The waits of blocks that are launched so."""
+    """The waits of blocks that are launched so, as document and as text."""
     with CudaScene(app=None) as s:
         s.app = s.start_app(f"init; gpu devices 1 sms=132 warps=64; context 0; module {cubin}; gpu launch {launch}; listen")
         doc = json.loads(s.ctl("why", s.app.pid, "--twice=1100", "-j").stdout)
         print(json.dumps(doc))
         assert not [c for c in doc["causes"] if c["culprit"]], doc["causes"]
-        return doc
+        return doc, s.ctl("why", s.app.pid, "--twice=1100").stdout
 
 
 def test_of_threads_that_may_have_come_without_waiting_it_is_said(tmp_path):
@@ -121,13 +122,16 @@ def test_of_threads_that_may_have_come_without_waiting_it_is_said(tmp_path):
     code = WAITS.read_bytes()
     assert nop in code
     cubin.write_bytes(code.replace(nop, call))
-    doc = blocks(cubin, "sparse_prefill grid=1 block=384 pc=0xd0; gpu warp 0 0 0 warps=8 valid=0")
+    doc, shown = blocks(cubin, "sparse_prefill grid=1 block=384 pc=0xd0; gpu warp 0 0 0 warps=8 valid=0")
     text = doc["causes"][0]["text"]
     assert text.endswith("128 are left: warps 0-7 have exited, unless some came without waiting and exited then"), text
+    assert re.search(r"^MAYBE  block \(0,0,0\) of sparse_prefill: .*unless some came", shown, re.M), shown
+    assert "no culprit found: 1 waits, and it is not known whether they last" in shown, shown
 
 
 def test_no_more_have_come_than_are_expected():
-    wait, = blocks(WAITS, "exchange grid=1 block=512 pc=0xa0")["waits"]
+    doc, _ = blocks(WAITS, "exchange grid=1 block=512 pc=0xa0")
+    wait, = doc["waits"]
     assert wait["who"] == "warps 0-15 of block (0,0,0) of exchange" and "expects" not in wait and "have come" not in wait["text"], wait
 
 
