@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <linux/magic.h>
-#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "agentd/worker/process/code_file.h"
 #include "base/cleanup.h"
 #include "hoststack/native/debug_symbols.h"
 #include "hoststack/native/module.h"
@@ -18,7 +18,6 @@
 #define BYTES_MAX (UINT64_C(64) << 20)
 #define PLACE	  "/usr/lib/debug/.build-id"
 #define PATH_BYTES (sizeof(PLACE "//.debug") + 2 * NATIVE_BUILD_ID_MAX)
-#define FLAGS	  (O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
 struct debug_file {
 	char build_id[2 * NATIVE_BUILD_ID_MAX + 1];
@@ -69,29 +68,17 @@ static int walk(int root_fd, char *path)
 	return at;
 }
 
-/* What is no plain file is not opened: that alone may have effects. */
-static int open_plain(int path_fd)
-{
-	char name[32];
-	struct stat st;
-
-	if (fstat(path_fd, &st) < 0 || !S_ISREG(st.st_mode))
-		return -1;
-	snprintf(name, sizeof(name), "/proc/self/fd/%d", path_fd);
-	return open(name, FLAGS);
-}
-
-/* Below the root of the process.  @return descriptor, -1. */
+/* Below the root of the process.  @return descriptor; negative: there is none. */
 static int open_below(int root_fd, const char *path)
 {
-	auto_close int plain = -1;
+	auto_close int found = -1;
 	char below[PATH_BYTES];
 
 	if (root_fd < 0)
 		return -1;
 	snprintf(below, sizeof(below), "%s", path + 1);
-	plain = walk(root_fd, below);
-	return plain < 0 ? -1 : open_plain(plain);
+	found = walk(root_fd, below);
+	return found < 0 ? -1 : code_file_open_found(found);
 }
 
 /* ------------------------------------------------------------------ reading ------------------ */
@@ -142,7 +129,7 @@ static void open_file(const struct debug_files *d, struct debug_file *f, const s
 	snprintf(path, sizeof(path), PLACE "/%.2s/%s.debug", f->build_id, f->build_id + 2);
 	/* This machine's own: who writes there may do all else as well, and some distributions have links there. */
 	if (!take_file(f, open_below(d->root_fd, path), like))
-		(void)take_file(f, open(path, FLAGS), like);
+		(void)take_file(f, open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC), like);
 }
 
 static struct debug_file *find(struct debug_files *d, const struct hoststack_memory *like, const char *build_id)

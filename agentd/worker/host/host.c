@@ -2,10 +2,8 @@
 #include "agentd/worker/host/host.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,6 +13,7 @@
 #include "agentd/privileges.h"
 #include "agentd/sandbox.h"
 #include "agentd/worker/host/answer.h"
+#include "agentd/worker/process/code_file.h"
 #include "agentd/worker/process/mappings.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -49,15 +48,6 @@ static int refuse(const struct host_worker *h, int error, const char *op, const 
 			     (int)h->o->pid);
 }
 
-/* The process's root, or -1: debug files are then those of this machine alone. */
-static int root_open(pid_t pid)
-{
-	char path[32];
-
-	snprintf(path, sizeof(path), "/proc/%d/root", (int)pid);
-	return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-}
-
 /* What needs rights, and nothing that the process itself has written. */
 static int open_files(struct host_worker *h, struct agent_err *err)
 {
@@ -74,7 +64,8 @@ static int open_files(struct host_worker *h, struct agent_err *err)
 		h->maps_fd = mappings_open(pid);
 		r = h->maps_fd < 0 ? h->maps_fd : 0;
 		h->environment_fd = rank_open(pid);
-		h->root_fd = root_open(pid);
+		/* Without it debug files are those of this machine alone. */
+		h->root_fd = code_file_root(pid);
 	}
 	if (r == 0)
 		return 0;

@@ -84,15 +84,16 @@ static int follow(struct walk *w, int link_fd)
 	return 0;
 }
 
-/*
- * Open a file that was found for reading.  The descriptor leads to it, not its name: the target may
- * have put a device or a FIFO there meanwhile, and opening that may do something already.
- */
-static int open_found(int path_fd)
+int code_file_open_found(int path_fd)
 {
 	char path[64];
+	struct stat st;
 	int fd;
 
+	if (fstat(path_fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EMEDIUMTYPE;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
 	fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
@@ -124,9 +125,7 @@ static int step(struct walk *w, const char *name, int *ret_fd)
 	}
 	if (w->rest[strspn(w->rest, "/")])
 		return -ENOTDIR;
-	if (!S_ISREG(st.st_mode))
-		return -EMEDIUMTYPE;
-	*ret_fd = open_found(fd);
+	*ret_fd = code_file_open_found(fd);
 	return *ret_fd < 0 ? *ret_fd : 0;
 }
 

@@ -37,4 +37,12 @@ int code_file_root(pid_t pid);
  */
 int code_file_open(int root_fd, const char *path, struct stat *ret_st);
 
+/**
+ * Open a regular file that was found, for reading.  The descriptor leads to it, not its name: the target may have put
+ * a device or a FIFO there meanwhile, and opening that may do something already.
+ * @param path_fd  Opened with O_PATH.
+ * @return a descriptor that the caller closes; -EMEDIUMTYPE (not a regular file), other -errno.
+ */
+int code_file_open_found(int path_fd);
+
 #endif /* WORKER_PROCESS_CODE_FILE_H */
