@@ -34,7 +34,7 @@ static uint64_t find_called(struct native_unwinder *u, uint64_t address)
 	    hoststack_read(u->stack.memory, address - p->call_size, code, p->call_size) < 0 ||
 	    p->calls(code + p->call_size, address, &called) != NATIVE_CALLS_ADDRESS)
 		return 0;
-	return p->follow ? p->follow(u->stack.memory, called) : called;
+	return p->follow(u->stack.memory, called);
 }
 
 /* What is found then may not be all. */
@@ -187,8 +187,8 @@ int native_leaf_recover(struct native_unwinder *u, struct native_walk *w, struct
 	struct native_registers caller = { .known = 0 };
 	int e;
 
-	if (w->end != NATIVE_END_REGISTER || w->missing != p->return_address || p->return_address == p->instruction ||
-	    !p->follow || !s.leaf || w->n == NATIVE_DEPTH_MAX)
+	if (w->end != NATIVE_END_REGISTER || w->missing != p->return_address || !p->follow || !s.leaf ||
+	    w->n == NATIVE_DEPTH_MAX)
 		return 0;
 	e = find_stack(&s, &w->frames[w->n - 1]);
 	if (e < 0)
@@ -207,6 +207,5 @@ int native_leaf_recover(struct native_unwinder *u, struct native_walk *w, struct
 		native_registers_set(&caller, p->frame_pointer, s.frame);
 	w->frames[w->n++] = (struct native_frame){ .pc = s.pc, .is_guessed = s.has_more };
 	*registers = caller;
-	e = native_walk_on(u, w, registers);
-	return e;
+	return native_walk_on(u, w, registers);
 }

@@ -42,7 +42,8 @@ struct native_processor {
 	/** @param end  Behind them, as is @p address.  @param ret  The function. */
 	enum native_call (*calls)(const uint8_t *end, uint64_t address, uint64_t *ret);
 	/**
-	 * Where does a jump of a procedure linkage table lead?  May be NULL, as may be the next one.
+	 * Where does a jump of a procedure linkage table lead?  NULL: calls leave return addresses in memory.  The
+	 * next one may be NULL, too.
 	 * @return @p address if it is none, or cannot be read.
 	 */
 	uint64_t (*follow)(struct hoststack_memory *m, uint64_t address);

@@ -10,6 +10,8 @@
 #include "hoststack/native/recovery.h"
 
 #define BASE UINT64_C(0x10000)
+/* More than one search for a caller may read. */
+#define BYTES (UINT64_C(4) << 20)
 
 struct image {
 	const uint8_t *data;
@@ -87,18 +89,17 @@ static void read_debug_file(struct hoststack_memory *m)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct image image = { data, size };
-	struct hoststack_memory m = { .read = read_image, .ctx = &image, .bytes_left = 1 << 20 };
+	struct hoststack_memory m = { .read = read_image, .ctx = &image, .bytes_left = BYTES };
 	uint64_t registers[2] = { 0 };
 
 	read_pieces(&m, data, size);
 	read_debug_file(&m);
-	m.bytes_left = 1 << 20;
 	/* The last bytes are the two registers. */
 	if (size >= sizeof(registers))
 		memcpy(registers, data + size - sizeof(registers), sizeof(registers));
-	m.bytes_left = 1 << 20;
+	m.bytes_left = BYTES;
 	walk(&native_x86_64, &m, BASE + (registers[0] & 0xffff), BASE + (registers[1] & 0xffff));
-	m.bytes_left = 1 << 20;
+	m.bytes_left = BYTES;
 	walk(&native_aarch64, &m, BASE + (registers[0] & 0xffff), BASE + (registers[1] & 0xffff));
 	return 0;
 }

@@ -31,6 +31,10 @@
 #define BY_X29 0x780 /* A leaf that finds its stack by x29. */
 #define TABLE  0x800
 #define SLOT   0xfd8 /* Where the jump finds it. */
+/* Functions as large as are looked through, whose code is zeros: more than one search may read. */
+#define LARGE	    0x10000
+#define LARGE_BYTES 0x10000
+#define N_LARGE	    20
 
 /* Version 1, code by 4, data by -8, return address 30, pcrel sdata4; CFA is sp. */
 #define COMMON_OF(...) { 0, 0, 0, 0, 1, 'z', __VA_ARGS__, 0x0c, 31, 0 }
@@ -256,6 +260,44 @@ static void a_search_is_bounded(void)
 	HOLDS(begin - p->memory.bytes_left < 65536);
 }
 
+/* Pieces are read one by one. */
+static int read_large(void *ctx, const struct hoststack_piece *pieces, size_t n)
+{
+	const uint64_t begin = BASE + LARGE;
+
+	if (n != 1 || pieces->address < begin || pieces->address - begin >= N_LARGE * LARGE_BYTES)
+		return read_program(ctx, pieces, n);
+	memset(pieces->buf, 0, pieces->size);
+	return 0;
+}
+
+static void put_large_functions(struct program *p)
+{
+	for (uint64_t i = 0; i < N_LARGE; i++) {
+		put_function(p, LARGE + i * LARGE_BYTES, TABLE + 0x100, NULL, 0);
+		put(p, TABLE + 0x180 + 0x40 * (p->n - 1) + 12, LARGE_BYTES, 4);
+	}
+	p->memory.read = read_large;
+	p->module.code[p->module.n_code].begin = BASE + LARGE;
+	p->module.code[p->module.n_code++].end = p->module.end = BASE + LARGE + N_LARGE * LARGE_BYTES;
+}
+
+/* Of what comes behind what may be read nobody knows, and another one may have called the leaf. */
+static void a_search_ends_when_it_has_read_much(void)
+{
+	auto_free struct program *p = make_program();
+	const uint64_t begin = p->memory.bytes_left = 8 << 20;
+
+	put_large_functions(p);
+	put_return(p, 8, OUTER + 4, CALLER);
+	put_call(p, CALLER + 0x10, LEAF);
+	for (uint64_t i = 0; i < N_LARGE; i++)
+		put_return(p, 16 + 8 * i, OUTER + 8 + 4 * i, LARGE + i * LARGE_BYTES);
+	walk(p, LEAF + 8);
+	HOLDS(p->walk.n == 1 && p->walk.end == NATIVE_END_REGISTER && p->walk.missing == NATIVE_X30);
+	HOLDS(begin - p->memory.bytes_left > 1 << 20 && begin - p->memory.bytes_left < (1 << 20) + 65536);
+}
+
 static void a_frame_pointer_is_found(void)
 {
 	auto_free struct program *p = make_program();
@@ -338,5 +380,5 @@ static void marks_are_no_names(void)
 
 TEST_SUITE(hoststack_aarch64, TEST(marks_are_no_names), TEST(all_registers_are_known),
 	   TEST(the_caller_of_a_leaf_is_found), TEST(the_caller_of_a_leaf_is_not_guessed), TEST(a_leaf_has_a_stack),
-	   TEST(a_search_is_bounded), TEST(a_frame_pointer_is_found), TEST(a_signal_is_taken),
-	   TEST(signatures_are_of_this_processor));
+	   TEST(a_search_is_bounded), TEST(a_search_ends_when_it_has_read_much), TEST(a_frame_pointer_is_found),
+	   TEST(a_signal_is_taken), TEST(signatures_are_of_this_processor));
