@@ -47,14 +47,6 @@ struct corefile_processor {
 
 extern const struct corefile_processor corefile_x86_64, corefile_aarch64;
 
-/** Errors with which the kernel ends or restarts a call that waited (its linux/errno.h). */
-enum {
-	COREFILE_ERESTARTSYS = 512,
-	COREFILE_ERESTARTNOINTR = 513,
-	COREFILE_ERESTARTNOHAND = 514,
-	COREFILE_ERESTART_RESTARTBLOCK = 516,
-};
-
 /** @param elf  Its number in ELF files.  @return NULL: nothing is known of it. */
 const struct corefile_processor *corefile_processor_find(uint16_t elf);
 

@@ -11,8 +11,8 @@
 #define BITS(from, to) ((UINT64_C(2) << (to)) - (UINT64_C(1) << (from)))
 /* A program's addresses end here unless it asks for others by number (Linux, Documentation/arch/arm64/memory.rst). */
 #define ADDRESS_BITS 48
-/* What a table of jumps has for one function: bti c, adrp, ldr, add, br. */
-#define JUMP_WORDS 4
+/* What a table of jumps has for one function begins with bti c, which may be left out, adrp and ldr. */
+#define JUMP_WORDS 3
 /* In the kernel's struct rt_sigframe: registers, then the stack pointer and the instruction. */
 #define FRAME_REGISTERS 312
 #define FRAME_WORDS	33

@@ -11,7 +11,7 @@
  * @param m	    Bytes of the file by their position.
  * @param build_id  That it must have, hexadecimal.
  * @param ret	    For native_symbols_name(), in the file's own addresses.
- * @return 0; -ENOENT (it is of another build, or has none); what hoststack_read() returns.
+ * @return 0; -ENOENT (it is of another build, or has none); -ENOMEM; what hoststack_read() returns.
  */
 int native_debug_symbols_open(struct hoststack_memory *m, const char *build_id, struct hoststack_elf *ret);
 
