@@ -9,7 +9,8 @@
  * They are looked for below the root of the process, and then below that of the agent.  A process in a container may
  * have put there what it likes: no link is followed, nothing is looked up where the file system is not one of those
  * that keep files themselves, only a plain file is opened, and it is read within bounds of bytes and time.  That does
- * not keep a file system from never answering, so whoever asks has to have done all else before.
+ * not keep a file system from never answering, so whoever asks has to have done all else before.  For a core only
+ * those of this machine are looked for, and whoever asks waits for them without a deadline, as for files of libraries.
  */
 
 #include "hoststack/elf.h"

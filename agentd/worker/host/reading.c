@@ -625,7 +625,10 @@ bool reading_run(struct reading *r)
 	int e = 0;
 
 	r->memory.deadline_ns = clock_deadline_ms(READ_MS);
-	/* The bytes of a core are there. */
+	/*
+	 * The bytes of a core are there.  Files of libraries and debug files are this machine's own, and read here as
+	 * well: where their file system never answers, nor does this.
+	 */
 	if (r->from.core) {
 		run(r);
 		return true;

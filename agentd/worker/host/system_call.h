@@ -8,8 +8,9 @@
 #include "protocol/rpc_arena.h"
 
 /**
- * @param machine  What the process runs on: EM_...
- * @param pid  It, whose table of descriptors names the device of an ioctl.
+ * Name the system call that a thread is blocked in.
+ * @param pid      The process, whose table of descriptors names the device of an ioctl.
+ * @param machine  What it runs on: EM_...
  * @return a name in the arena; NULL: it is not known.
  */
 const char *system_call_name(struct rpc_arena *a, pid_t pid, uint16_t machine, const struct task *task);
