@@ -74,7 +74,7 @@ static int compare_native(const struct native_stack *a, const struct native_stac
 		if (order == 0 && x->module != y->module)
 			order = compare_text(x->module, y->module);
 		if (order == 0)
-			order = compare_number(x->is_guessed, y->is_guessed);
+			order = compare_number(x->frame.is_guessed, y->frame.is_guessed);
 	}
 	return order ? order : compare_number(a->end, b->end);
 }
@@ -228,7 +228,7 @@ static void fill_native(struct rpc_arena *a, const struct reading_row *row, stru
 		g->native_frames[g->n_native_frames++] = (struct rpc_native_frame){
 			.function = readable(a, p->function), .has_offset = p->function != NULL, .offset = p->offset,
 			.module = p->module, .build_id = p->build_id, .address = p->address,
-			.has_guessed = p->is_guessed, .guessed = p->is_guessed,
+			.has_guessed = p->frame.is_guessed, .guessed = p->frame.is_guessed,
 			.has_python_frames = joined[i] > 0, .python_frames = joined[i],
 		};
 	}
@@ -455,7 +455,7 @@ static uint32_t count_role(const struct rpc_host_stacks_result *ret, enum rpc_th
 static const char *innermost(struct rpc_arena *a, const struct reading_row *row)
 {
 	for (size_t i = 0; i < row->native.n; i++)
-		if (row->native.places[i].function && !row->native.places[i].is_guessed)
+		if (row->native.places[i].function && !row->native.places[i].frame.is_guessed)
 			return readable(a, row->native.places[i].function);
 	return NULL;
 }

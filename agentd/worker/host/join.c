@@ -7,7 +7,7 @@
 
 static bool is_evaluation(const struct native_place *p)
 {
-	return p->function && !p->is_guessed && !strcmp(p->function, EVALUATE);
+	return p->function && !p->frame.is_guessed && !strcmp(p->function, EVALUATE);
 }
 
 /* All frames are there, and both were read while the thread did not run. */

@@ -57,7 +57,7 @@ void native_reader_deinit(struct native_reader *r)
 
 static struct native_place name_frame(struct native_reader *r, const struct native_frame *f)
 {
-	struct native_place p = { .address = f->pc, .is_guessed = f->is_guessed, .frame = *f };
+	struct native_place p = { .address = f->pc, .frame = *f };
 	struct hoststack_memory *memory = r->unwinder.stack.memory;
 	struct native_module *module = f->module;
 	const uint64_t at = f->pc - !f->is_exact;

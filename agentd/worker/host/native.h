@@ -20,7 +20,6 @@ struct native_place {
 	uint64_t offset;      /**< From the function's beginning. */
 	const char *module, *build_id; /**< NULL: the code is of no file; or that has none. */
 	uint64_t address;	       /**< In the file's own addresses; of no file, in the process. */
-	bool is_guessed;
 	bool is_internal; /**< The file does not export the function. */
 	struct native_frame frame;
 };

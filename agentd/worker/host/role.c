@@ -75,7 +75,7 @@ static bool takes_lock(const struct native_stack *s)
 {
 	bool waits = false;
 
-	for (size_t i = 0; i < s->n && !s->places[i].is_guessed; i++) {
+	for (size_t i = 0; i < s->n && !s->places[i].frame.is_guessed; i++) {
 		const char *name = s->places[i].is_internal ? NULL : s->places[i].function;
 
 		if (name && strstr(name, "pthread_cond_"))
@@ -89,7 +89,7 @@ static bool takes_lock(const struct native_stack *s)
 static bool find_in_frames(const struct reading_row *row, enum rpc_thread_role *ret)
 {
 	for (size_t i = 0; i < row->native.n; i++)
-		if (!row->native.places[i].is_guessed && find(FUNCTION, row->native.places[i].function, ret))
+		if (!row->native.places[i].frame.is_guessed && find(FUNCTION, row->native.places[i].function, ret))
 			return true;
 	for (size_t i = 0; i < row->n; i++)
 		if (find(PYTHON_FILE, row->frames[i].place.file, ret))
