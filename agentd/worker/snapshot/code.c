@@ -411,6 +411,8 @@ int code_kernel_around(struct code_set *s, uint64_t address, struct code_symbol 
 /* Images of NVIDIA's driver have addresses in their section headers alone. */
 static int section_bytes(const struct elf_view *v, uint64_t address, void *buf, size_t size)
 {
+	if (v->header.e_machine != SYMBOLS_MACHINE_CUDA)
+		return -ENOENT;
 	for (size_t i = 0; i < v->n_sections; i++) {
 		Elf64_Shdr h = elf_view_section(v, i);
 		const uint8_t *bytes;
