@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Opcodes and fields are those that ptxas 13.0 makes for sm_75 to sm_121 of bar.sync, bar.red, bar.arrive and
- * bar.warp.sync; of these they are the same in all, but for the register of WARPSYNC.
+ * bar.warp.sync; of these they are the same in all, but for the register of WARPSYNC and distances.
  */
 #include "waits/sass.h"
 
@@ -15,7 +15,7 @@
 /* Architectures for which the table was compared with ptxas; sm_70 and sm_72 have the opcodes of sm_75. */
 static const char *const archs[] = { "sm_70", "sm_72", "sm_75", "sm_80",  "sm_86",  "sm_87",  "sm_88",
 				     "sm_89", "sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121" };
-/* From here on the mask's register is the first operand's. */
+/* From here on the mask's register is the first operand's, and distances are encoded in other bits. */
 #define FIRST_NEW 8u
 #define N_ARCHS	  (sizeof(archs) / sizeof(archs[0]))
 
@@ -53,7 +53,6 @@ static void read_barrier(uint64_t low, uint64_t high, struct waits_sass *ret)
 		ret->count = (uint16_t)bits(low, 42, 12);
 	else
 		ret->count_register = reg;
-	ret->is_packed = form != BOTH && form != ID && form != COUNT;
 }
 
 /* Of a relative branch or call, from the next instruction. */
@@ -102,7 +101,7 @@ int waits_sass_read(const char *arch, const void *bytes, size_t size, struct wai
 	*ret = (struct waits_sass){ .id_register = WAITS_SASS_NO_REGISTER, .count_register = WAITS_SASS_NO_REGISTER,
 				    .mask_register = WAITS_SASS_NO_REGISTER };
 	if (is_transfer(bits(low, 0, 12)))
-		ret->op = WAITS_SASS_CALL;
+		ret->op = WAITS_SASS_TRANSFER;
 	switch (bits(low, 0, 12)) {
 	case 0xb1d:
 	case 0x91d:
@@ -135,8 +134,7 @@ const char *waits_sass_name(enum waits_sass_op op)
 {
 	static const char *const names[WAITS_SASS_OP_COUNT] = { [WAITS_SASS_BARRIER] = "BAR.SYNC",
 								 [WAITS_SASS_ARRIVE] = "BAR.ARV",
-								 [WAITS_SASS_WARP_SYNC] = "WARPSYNC",
-								 [WAITS_SASS_CALL] = "CALL" };
+								 [WAITS_SASS_WARP_SYNC] = "WARPSYNC" };
 
 	return op < WAITS_SASS_OP_COUNT ? names[op] : NULL;
 }

@@ -25,7 +25,7 @@ enum waits_sass_op {
 	WAITS_SASS_BARRIER,   /**< BAR.SYNC, BAR.RED: come to a barrier, and wait. */
 	WAITS_SASS_ARRIVE,    /**< BAR.ARV: come to a barrier, and go on. */
 	WAITS_SASS_WARP_SYNC, /**< WARPSYNC: wait for lanes of the same warp. */
-	WAITS_SASS_CALL,      /**< A call, a branch or a jump: elsewhere, unless its target is known. */
+	WAITS_SASS_TRANSFER,  /**< A call, a branch or a jump: elsewhere, unless its target is known. */
 	WAITS_SASS_OP_COUNT,
 };
 
@@ -35,14 +35,13 @@ enum waits_sass_op {
 /** An instruction, as far as it is told. */
 struct waits_sass {
 	enum waits_sass_op op;
-	bool is_packed;	     /**< Of a barrier: one register has the number and the count. */
 	uint8_t id_register; /**< Where the number is; WAITS_SASS_NO_REGISTER: it is `id`. */
 	uint8_t id;
 	uint8_t count_register; /**< Where the count is; WAITS_SASS_NO_REGISTER: it is `count`. */
 	uint16_t count;	       /**< Threads; 0: all of the block. */
 	uint8_t mask_register; /**< Of WARPSYNC, likewise. */
 	uint32_t mask;	       /**< Lanes that have to come. */
-	bool has_target;       /**< Of WAITS_SASS_CALL: it leads to `target`, from where it is. */
+	bool has_target;       /**< Of WAITS_SASS_TRANSFER: it leads to `target`, from where it is. */
 	int64_t target;
 };
 
@@ -55,7 +54,7 @@ bool waits_sass_known(const char *arch);
  */
 int waits_sass_read(const char *arch, const void *bytes, size_t size, struct waits_sass *ret);
 
-/** @return the assembler's name: "BAR.SYNC"; NULL for WAITS_SASS_OTHER. */
+/** @return the assembler's name: "BAR.SYNC"; NULL for WAITS_SASS_OTHER and WAITS_SASS_TRANSFER. */
 const char *waits_sass_name(enum waits_sass_op op);
 
 /** One barrier of a block, and the block's warps, counted. */

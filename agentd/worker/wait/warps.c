@@ -182,7 +182,7 @@ static bool may_arrive_by(const struct waits_sass *s, const struct code_symbol *
 
 	if (s->op == WAITS_SASS_ARRIVE)
 		return s->id_register != WAITS_SASS_NO_REGISTER || s->id == id;
-	return s->op == WAITS_SASS_CALL &&
+	return s->op == WAITS_SASS_TRANSFER &&
 	       (!s->has_target || to < kernel->address || to - kernel->address >= kernel->size);
 }
 

@@ -18,9 +18,10 @@ static void look_at_code(const char *arch, const uint8_t *data, size_t size)
 	for (size_t at = 0; at < size && at < 256; at++) {
 		if (waits_sass_read(arch, data + at, size - at, &s) < 0)
 			continue;
-		check(s.op < WAITS_SASS_OP_COUNT && (!s.op || waits_sass_name(s.op)));
+		check(s.op < WAITS_SASS_OP_COUNT);
+		check(!waits_sass_name(s.op) == (s.op == WAITS_SASS_OTHER || s.op == WAITS_SASS_TRANSFER));
 		check(s.id < WAITS_SASS_BARRIERS && s.count < 4096);
-		check(s.op == WAITS_SASS_CALL || !s.has_target);
+		check(s.op == WAITS_SASS_TRANSFER || !s.has_target);
 		check(s.op == WAITS_SASS_WARP_SYNC || s.mask_register == WAITS_SASS_NO_REGISTER);
 	}
 }
