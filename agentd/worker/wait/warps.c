@@ -28,8 +28,7 @@ struct unit {
 	const struct wave *w;	 /* The warp, or a part of it. */
 	const struct wave *warp; /* The warp. */
 	enum does does;
-	uint32_t lanes, mask;
-	bool has_mask;
+	uint32_t lanes;
 	struct waits_sass at;
 	uint32_t wait; /* Which of the block's waits it is in; LOOK_NONE. */
 };
@@ -38,7 +37,6 @@ struct unit {
 struct place {
 	const struct unit *first;
 	size_t wait; /* In the look; LOOK_NONE where there was no room. */
-	bool is_warp_sync;
 };
 
 struct block {
@@ -94,8 +92,6 @@ static void classify(struct look *l, struct block *b, struct unit *u)
 	} else if (u->at.op == WAITS_SASS_WARP_SYNC && u->w->is_part && u->lanes) {
 		/* To read registers takes so many calls that devices would stand still for long. */
 		u->does = DOES_WAIT;
-		u->has_mask = u->at.mask_register == WAITS_SASS_NO_REGISTER;
-		u->mask = u->at.mask;
 	}
 }
 
@@ -145,12 +141,18 @@ static uint32_t lanes_of(const struct block *b, const struct wave *warp)
 	return lanes;
 }
 
+/* Does a WARPSYNC say itself which lanes have to come? */
+static bool has_mask(const struct unit *u)
+{
+	return u->at.mask_register == WAITS_SASS_NO_REGISTER;
+}
+
 /* Lanes that a place of a warp waits for, and which are there. */
 static uint32_t lanes_missing(const struct block *b, const struct unit *first)
 {
 	uint32_t there = lanes_of(b, first->warp) & ~lanes_at(b, first);
 
-	return first->has_mask ? there & first->mask : there;
+	return has_mask(first) ? there & first->at.mask : there;
 }
 
 static void find_place(struct block *b, struct unit *u)
@@ -168,8 +170,7 @@ static void find_place(struct block *b, struct unit *u)
 		return;
 	}
 	if (i == b->n_places)
-		b->places[b->n_places++] = (struct place){ .first = u, .wait = LOOK_NONE,
-							   .is_warp_sync = u->at.op == WAITS_SASS_WARP_SYNC };
+		b->places[b->n_places++] = (struct place){ .first = u, .wait = LOOK_NONE };
 	u->wait = i;
 }
 
@@ -239,9 +240,10 @@ static uint32_t warps_at(const struct block *b, const struct unit *first)
 	return n;
 }
 
-static enum waits_sass_missing missing_of(struct look *l, const struct block *b, const struct unit *first)
+static enum waits_sass_missing missing_of(struct look *l, const struct block *b, const struct unit *first,
+					  uint32_t waiting)
 {
-	struct waits_sass_barrier s = { .count = first->at.count, .waiting = warps_at(b, first) };
+	struct waits_sass_barrier s = { .count = first->at.count, .waiting = waiting };
 	enum waits_sass_missing m;
 
 	s.others = b->n - s.waiting;
@@ -285,7 +287,7 @@ static const char *exited_text(struct look *l, const struct block *b)
 		gone &= ~(UINT64_C(1) << b->waves[i].wave_in_group);
 	}
 	if (!gone)
-		return rpc_arena_printf(l->arena, "it has no more warps than these");
+		return "it has no more warps than these";
 	is_one = !(gone & (gone - 1));
 	out_str(&o, is_one ? "warp " : "warps ");
 	bit_list_print(gone, &o);
@@ -297,7 +299,7 @@ static const char *who_text(struct look *l, const struct block *b, uint32_t plac
 {
 	const struct unit *first = b->places[place].first;
 
-	if (b->places[place].is_warp_sync)
+	if (first->at.op == WAITS_SASS_WARP_SYNC)
 		return look_wave_text(l, first->w);
 	return rpc_arena_printf(l->arena, "%s of %s", warps_text(l, b, place), look_workgroup_text(l, first->warp));
 }
@@ -313,6 +315,14 @@ static uint32_t threads_left(const struct block *b)
 		n += lanes ? (uint32_t)__builtin_popcount(lanes) : WARP_LANES;
 	}
 	return n;
+}
+
+/* Of one that is missing, and waits itself. */
+static const char *waits_text(struct look *l, const struct unit *u, const struct rpc_wait_at *at)
+{
+	const char *who = look_wave_text(l, u->w);
+
+	return rpc_arena_printf(l->arena, "%s, which %s at %s", who, look_verb(who), look_place(l, at));
 }
 
 static const char *gone_text(struct look *l, const struct block *b, const struct unit *first, bool may_have_come)
@@ -383,9 +393,7 @@ static void add_party(struct look *l, const struct block *b, size_t wait, const 
 	if (!to->missing || to->n_missing == LOOK_PARTIES_MAX)
 		return;
 	to->missing[to->n_missing++] = (struct rpc_wait_party){
-		.what = other == LOOK_NONE ? l->nodes[node].rpc.text :
-					     rpc_arena_printf(l->arena, "%s, which %s at %s", look_wave_text(l, u->w),
-							      look_verb(look_wave_text(l, u->w)), look_place(l, &at)),
+		.what = other == LOOK_NONE ? l->nodes[node].rpc.text : waits_text(l, u, &at),
 		.has_ref = true,
 		.ref = wave_ref((struct wave *)u->warp),
 		.state = other == LOOK_NONE ? (enum rpc_wait_end)l->nodes[node].node.end : RPC_WAIT_END_UNKNOWN,
@@ -410,11 +418,12 @@ static void add_nobody(struct look *l, const struct block *b, size_t wait, const
 static void add_barrier_parties(struct look *l, const struct block *b, uint32_t place)
 {
 	const struct unit *first = b->places[place].first;
-	enum waits_sass_missing m = missing_of(l, b, first);
+	const uint32_t there = warps_at(b, first);
+	enum waits_sass_missing m = missing_of(l, b, first, there);
 	size_t wait = b->places[place].wait;
 	struct rpc_wait *to = &l->waits[wait].rpc;
 
-	to->has = warps_at(b, first);
+	to->has = there;
 	to->expects = first->at.count ? (first->at.count + WARP_LANES - 1) / WARP_LANES : b->n;
 	/* Those that were let go stand there beside those that came since. */
 	to->has_has = to->has_expects = to->has <= to->expects;
@@ -438,7 +447,7 @@ static void add_lane_parties(struct look *l, const struct block *b, uint32_t pla
 	l->waits[b->places[place].wait].rpc.confidence = RPC_CONFIDENCE_INFERRED;
 	for (uint32_t i = 0; i < b->n_units; i++)
 		if (b->units[i].warp == first->warp && b->units[i].lanes & missing)
-			add_party(l, b, b->places[place].wait, &b->units[i], !first->has_mask);
+			add_party(l, b, b->places[place].wait, &b->units[i], !has_mask(first));
 }
 
 static void add_evidence(struct look *l, struct rpc_wait *to, const struct unit *first)
@@ -453,8 +462,8 @@ static void add_evidence(struct look *l, struct rpc_wait *to, const struct unit 
 		look_add_evidence(l, to, "barrier", rpc_arena_printf(l->arena, "%u", first->at.id));
 	if (first->at.op == WAITS_SASS_BARRIER && first->at.count)
 		look_add_evidence(l, to, "threads", rpc_arena_printf(l->arena, "%u", first->at.count));
-	if (first->at.op == WAITS_SASS_WARP_SYNC && first->has_mask)
-		look_add_evidence(l, to, "lanes", rpc_arena_printf(l->arena, "0x%x", first->mask));
+	if (first->at.op == WAITS_SASS_WARP_SYNC && has_mask(first))
+		look_add_evidence(l, to, "lanes", rpc_arena_printf(l->arena, "0x%x", first->at.mask));
 }
 
 static enum rpc_wait_kind kind_of(const struct unit *u)
@@ -486,8 +495,8 @@ static void add_wait(struct look *l, struct block *b, uint32_t place, uint64_t s
 	const struct unit *first = b->places[place].first;
 	size_t wait = l->n_waits;
 	struct look_wait *w = look_add_wait(l, kind_of(first),
-					    b->places[place].is_warp_sync ? RPC_WAIT_NODE_KIND_LANES :
-									    RPC_WAIT_NODE_KIND_WORKGROUP,
+					    first->at.op == WAITS_SASS_WARP_SYNC ? RPC_WAIT_NODE_KIND_LANES :
+										   RPC_WAIT_NODE_KIND_WORKGROUP,
 					    who_text(l, b, place), name_of(b->waves, place), state_of(b, false));
 
 	if (!w)
@@ -548,7 +557,7 @@ static void look_at_block(struct look *l, struct block *b)
 	for (uint32_t i = 0; i < b->n_places; i++) {
 		if (b->places[i].wait == LOOK_NONE)
 			continue;
-		if (b->places[i].is_warp_sync)
+		if (b->places[i].first->at.op == WAITS_SASS_WARP_SYNC)
 			add_lane_parties(l, b, i);
 		else
 			add_barrier_parties(l, b, i);
