@@ -1,6 +1,6 @@
 # The simulated device (FUSE), and the conformance suite that runs on it and on the real one.
 kfdsim_core := $(addprefix sim/kfd/device/,topology.c drm.c memory.c work.c work_copies.c sim.c call.c dispatch.c trap.c event.c queue.c \
-	snapshot.c save_area.c waves.c runtime.c profile.c) \
+	snapshot.c save_area.c waves.c runtime.c app_event.c profile.c) \
 	$(addprefix sim/kfd/wave/,wave_script.c wave_encode.c wave_silicon.c) \
 	$(addprefix sim/kfd/packet/,aql.c sdma.c copy_kernel.c) \
 	$(addprefix sim/kfd/server/,control.c status.c) tests/lib/words.c

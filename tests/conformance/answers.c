@@ -23,6 +23,7 @@
 	X(device)                                                                                  \
 	X(arguments)                                                                               \
 	X(events)                                                                                  \
+	X(event_waits)                                                                             \
 	X(rights)                                                                                  \
 	X(enable)                                                                                  \
 	X(event_fds)                                                                               \

@@ -4,8 +4,11 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -167,6 +170,143 @@ static int play_wait(const uint64_t *with)
 	int r = device_call(actor_kfd, KFDABI_IOC_WAIT_EVENTS, &w);
 
 	return r < 0 ? r : (int)w.wait_result;
+}
+
+/* ---- several who wait ---- */
+
+static uint32_t make_event(uint32_t auto_reset)
+{
+	struct kfdabi_create_event_args e = { .auto_reset = auto_reset };
+
+	return device_call(actor_kfd, KFDABI_IOC_CREATE_EVENT, &e) < 0 ? 0 : e.event_id;
+}
+
+static int set_event(uint32_t id)
+{
+	struct kfdabi_event_args a = { .event_id = id };
+
+	return device_call(actor_kfd, KFDABI_IOC_SET_EVENT, &a);
+}
+
+/* What one thread waits for, and what it is told. */
+struct waiting {
+	uint32_t events[2], n, all, ms;
+	int result;
+	pthread_t thread;
+	volatile pid_t tid;
+};
+
+static void *wait_for_it(void *arg)
+{
+	struct waiting *w = arg;
+	struct kfdabi_event_data data[2] = { { .event_id = w->events[0] }, { .event_id = w->events[1] } };
+	struct kfdabi_wait_events_args a = { .events_ptr = (uint64_t)(uintptr_t)data,
+					     .num_events = w->n,
+					     .wait_for_all = w->all,
+					     .timeout_ms = w->ms };
+
+	w->tid = (pid_t)syscall(SYS_gettid);
+	w->result = device_call(actor_kfd, KFDABI_IOC_WAIT_EVENTS, &a);
+	if (w->result == 0)
+		w->result = (int)a.wait_result;
+	return NULL;
+}
+
+/* The call sleeps: a file of the kernel has its number, and "running" before. */
+static bool is_in_ioctl(pid_t tid)
+{
+	char path[64], text[32] = "";
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	if (read(fd, text, sizeof(text) - 1) < 0)
+		text[0] = 0;
+	close(fd);
+	return atoi(text) == SYS_ioctl;
+}
+
+static void waiting_start(struct waiting *w)
+{
+	if (pthread_create(&w->thread, NULL, wait_for_it, w))
+		abort();
+	while (!w->tid || !is_in_ioctl(w->tid))
+		usleep(1000);
+}
+
+static int waiting_end(struct waiting *w)
+{
+	pthread_join(w->thread, NULL);
+	return w->result;
+}
+
+/* Two wait for one event, which is signaled once; with[1]: a third one comes then. */
+static int play_wait_for_one(const uint64_t *with)
+{
+	const uint32_t id = make_event((uint32_t)with[0]);
+	struct waiting w[3] = { { { id }, 1, 0, 2000 }, { { id }, 1, 0, 2000 }, { { id }, 1, 0, 100 } };
+
+	waiting_start(&w[0]);
+	waiting_start(&w[1]);
+	set_event(id);
+	if (with[1])
+		wait_for_it(&w[2]);
+	return waiting_end(&w[0]) + 10 * waiting_end(&w[1]) + 100 * w[2].result;
+}
+
+/* One that wants two events has taken the first; the other one only wants that, which is signaled with[0] times. */
+static int play_wait_for_all(const uint64_t *with)
+{
+	const uint32_t ids[2] = { make_event(1), make_event(1) };
+	struct waiting both = { { ids[0], ids[1] }, 2, 1, 2000 }, one = { { ids[0] }, 1, 0, 100 };
+
+	waiting_start(&both);
+	for (uint64_t i = 0; i < with[0]; i++)
+		set_event(ids[0]);
+	wait_for_it(&one);
+	set_event(ids[1]);
+	return waiting_end(&both) + 10 * one.result;
+}
+
+/* The age that is told to one who knows with[0], after with[1] signals; 1000 more where it would have to wait. */
+static int play_age(const uint64_t *with)
+{
+	struct kfdabi_event_data data = { .u.last_event_age = with[0], .event_id = make_event(1) };
+	struct kfdabi_wait_events_args a = { .events_ptr = (uint64_t)(uintptr_t)&data, .num_events = 1 };
+	int r;
+
+	for (uint64_t i = 0; i < with[1]; i++)
+		set_event(data.event_id);
+	/* The event resets itself: with[2] asks once more. */
+	for (uint64_t i = 0; i <= with[2]; i++) {
+		data.u.last_event_age = with[0];
+		r = device_call(actor_kfd, KFDABI_IOC_WAIT_EVENTS, &a);
+		if (r < 0)
+			return r;
+	}
+	return (int)(data.u.last_event_age + 1000 * a.wait_result);
+}
+
+ANSWERS(event_waits)
+{
+	struct actor a;
+
+	if (!actor_start(&a))
+		return;
+	PLAY(&a, play_open, 0);
+	for (uint64_t reset = 0; reset <= 1; reset++) {
+		answer(PLAY(&a, play_wait_for_one, reset, 0), "two.auto_reset_%d", (int)reset);
+		answer(PLAY(&a, play_wait_for_one, reset, 1), "two_and_one_more.auto_reset_%d", (int)reset);
+	}
+	for (uint64_t n = 0; n <= 2; n++)
+		answer(PLAY(&a, play_wait_for_all, n), "all_and_one.signaled_%d", (int)n);
+	for (uint64_t age = 0; age <= 3; age++)
+		for (uint64_t n = 0; n <= 2; n++)
+			for (uint64_t before = 0; before <= 1; before++)
+				answer(PLAY(&a, play_age, age, n, before), "age_%d.signaled_%d.waited_%d", (int)age, (int)n,
+				       (int)before);
 }
 
 ANSWERS(events)

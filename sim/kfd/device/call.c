@@ -27,6 +27,7 @@ static void call_unpark(struct sim *s, struct sim_call *call)
 	TAILQ_REMOVE(&s->pending, call, link);
 	call->wait = SIM_WAIT_NONE;
 	call->deadline_ns = 0;
+	sim_waiters_free(call);
 }
 
 void sim_call_finish(struct sim *s, struct sim_call *call, int result)
@@ -49,6 +50,8 @@ void sim_submit(struct sim *s, struct sim_call *call)
 {
 	call->wait = SIM_WAIT_NONE;
 	call->target = NULL;
+	call->waiters = NULL;
+	call->n_waiters = 0;
 	call->deadline_ns = 0;
 	call->injected = call->finished = call->hard = false;
 	sim_check_processes(s);
@@ -250,7 +253,7 @@ void sim_interrupt(struct sim *s, struct sim_call *call)
 		sim_call_finish(s, call, -EINTR);
 		break;
 	case SIM_WAIT_EVENTS:
-		sim_call_finish(s, call, -EINTR);
+		sim_events_interrupt(s, call);
 		break;
 	case SIM_WAIT_DESTROY:
 		p = call->target;

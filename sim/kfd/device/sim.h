@@ -85,8 +85,16 @@ struct sim_event {
 	TAILQ_ENTRY(sim_event) link;
 	uint32_t id, type;
 	bool auto_reset, signaled;
-	uint64_t age;
+	uint64_t age; /**< 1, and how often it was signaled. */
 	struct kfdabi_memory_exception_data memory;
+};
+
+/** One of the events that a call waits for. */
+struct sim_waiter {
+	struct sim_event *event; /**< NULL: it was destroyed. */
+	bool is_queued;		 /**< A signal wakes it. */
+	bool is_activated;	 /**< It was then, or is since. */
+	bool has_age;		 /**< The caller wants to know its age. */
 };
 
 /** Not the number of any secondary context: KFD_CONTEXT_ID_PRIMARY of the kernel's kfd_priv.h (Linux 7.0). */
@@ -155,6 +163,8 @@ struct sim_call {
 	enum sim_wait wait;
 	struct sim_process *target;
 	uint32_t queue_id;
+	struct sim_waiter *waiters; /**< SIM_WAIT_EVENTS: what for; NULL. */
+	uint32_t n_waiters;
 	uint64_t deadline_ns; /**< 0: none. */
 	int result;
 	bool finished; /**< SIM_WAIT_BLOCK: effects are done, only the reply is missing. */
@@ -361,7 +371,7 @@ void sim_queues_progress(struct sim *s);
  */
 void sim_save_areas_write(struct sim *s, struct sim_process *p);
 
-/* ---- the application's side (runtime.c) ---- */
+/* ---- the application's side (runtime.c, app_event.c) ---- */
 /** The command RUNTIME_ENABLE, which waits for a debugger. */
 int sim_runtime_enable(struct sim *s, struct sim_call *call, struct sim_process *p);
 /** Take one answer of a debugger: a call that switches the runtime on or off is done. */
@@ -385,6 +395,10 @@ void sim_events_signal_memory(struct sim *s, struct sim_process *p,
 struct sim_event *sim_event_find(struct sim_process *p, uint32_t id);
 /** Whether a parked WAIT_EVENTS call is satisfied; fills its argument. */
 bool sim_events_ready(struct sim *s, struct sim_call *call, int *ret_result);
+/** End a parked WAIT_EVENTS call, as a signal does. */
+void sim_events_interrupt(struct sim *s, struct sim_call *call);
+/** Forget what a call waits for. */
+void sim_waiters_free(struct sim_call *call);
 /** Free all events of a process. */
 void sim_events_free(struct sim_process *p);
 
