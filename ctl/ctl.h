@@ -158,8 +158,8 @@ int ctl_connect(struct ctl *c);
  */
 int ctl_called(struct ctl *c, int r);
 /**
- * Was the last call refused only because the agent allows no more at once?  Then this waits a little, and forgets the error.
- * All such waits of a run take no longer together than one answer may.
+ * Was the last call refused only because the agent allows no more at once?  Then this waits a little, and forgets the
+ * error.  All such waits of a run take no longer together than one answer may.
  * @return whether to ask again.
  */
 bool ctl_wait_for_turn(struct ctl *c);

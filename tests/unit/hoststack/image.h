@@ -8,7 +8,8 @@
 #include "hoststack/memory.h"
 
 /** Read a process that is @p size bytes at @p base, and nothing else.  @return 0, -EFAULT. */
-static inline int image_read(const uint8_t *bytes, size_t size, uint64_t base, const struct hoststack_piece *pieces, size_t n)
+static inline int image_read(const uint8_t *bytes, size_t size, uint64_t base, const struct hoststack_piece *pieces,
+			     size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (pieces[i].address < base || pieces[i].address - base > size ||
