@@ -121,8 +121,8 @@ static int build_why(const struct mcp_input *in, struct mcp_command *cmd, struct
 const struct mcp_tool mcp_tool_why = {
 	.name = "why",
 	.title = "Why a process hangs",
-	.text = "Pauses the GPU queues for at most max_stop_ms. AMD only. The first line is the cause and how sure it is; then what waits, for "
-		"whom, and who does not come.",
+	.text = "Pauses the GPU queues for at most max_stop_ms. The first line is the cause and how sure it is; then what waits, for whom, and "
+		"who does not come.",
 	.args = why_args,
 	.instead = "call diff, which tells what stands still, and stacks; doctor tells whether something is missing",
 	.repeats_same = true,

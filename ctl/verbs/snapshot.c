@@ -28,7 +28,7 @@ static const struct argv_option options[] = {
 	{ "registers", 0, ARGV_FLAG, &registers, NULL, "also the registers of each group's example" },
 	{ "arguments", 0, ARGV_FLAG, &arguments, NULL,
 	  "the arguments of all kernels, not of faulted ones alone, with those that the compiler adds" },
-	{ "why", 0, ARGV_FLAG, &why, NULL, "also what the waves wait for, and who does not come (AMD)" },
+	{ "why", 0, ARGV_FLAG, &why, NULL, "also what the waves wait for, and who does not come" },
 	{ "queues-only", 0, ARGV_FLAG, &queues_only, NULL, "do not stop queues to see their waves" },
 	{ "record", 0, ARGV_FLAG, &record, NULL, "also let the agent keep it, for `cores`" },
 	{ "host", 0, ARGV_FLAG, &host, NULL, "also what its threads do on the processors, read when the queues run again" },

@@ -206,7 +206,7 @@ class Detective:
     """Finds the cause of what is wrong with a process, from what the tools say and nothing else."""
 
     def __init__(self, client):
-        self.client, self.calls = client, 0
+        self.client, self.calls, self.why = client, 0, ""
 
     def ask(self, name, **arguments):
         self.calls += 1
@@ -218,11 +218,21 @@ class Detective:
         page = self.ask("diff", pid=pid, **LOOK)
         headline = page[:page.index("\n" + command + " ")].splitlines()
         found = {line.split()[0]: line for line in headline if line.split()[0] in ("FAULT", "HUNG")}
-        if found and "amd" in row:
-            self.ask("why", pid=pid, **LOOK)
-        if found:
+        if found or any(line.startswith("SLOW") for line in headline):
+            self.why = self.ask("why", pid=pid, again_ms=1000, **LOOK)
             self.ask("stacks", pid=pid)
         return found, headline
+
+
+def start_scene(s, vendor, name):
+    device = ["--kfd", s.mount / "kfd"] if vendor == "amd" else []
+    env = {} if vendor == "amd" else {"LD_LIBRARY_PATH": str(s.libraries)}
+    s.app = s.start("app", [BIN / PROGRAM[vendor], *device, "--scene", name], env=env)
+    s.app.wait_line()
+
+
+def scene_of(vendor):
+    return Scene(app=None, gpus="gfx90a,gfx90a") if vendor == "amd" else CudaScene(app=None)
 
 
 SCENES = {"fault-and-hang": {"FAULT", "HUNG"}, "hang": {"HUNG"}, "fault": {"FAULT"}, "progress": set()}
@@ -233,11 +243,8 @@ PROGRAM = {"amd": "gpu-agent-simapp", "cuda": "gpu-agent-cuda-simapp"}
 @pytest.mark.parametrize("name", SCENES)
 def test_the_cause_of_a_scene_is_found(vendor, name):
     """At most six calls, and 20 kB with the list of tools and all else that the server says."""
-    with Scene(app=None, gpus="gfx90a,gfx90a") if vendor == "amd" else CudaScene(app=None) as s:
-        device = ["--kfd", s.mount / "kfd"] if vendor == "amd" else []
-        env = {} if vendor == "amd" else {"LD_LIBRARY_PATH": str(s.libraries)}
-        s.app = s.start("app", [BIN / PROGRAM[vendor], *device, "--scene", name], env=env)
-        s.app.wait_line()
+    with scene_of(vendor) as s:
+        start_scene(s, vendor, name)
         with Client(s.socket, STOP) as c:
             c.request("tools/list")
             detective = Detective(c)
@@ -249,6 +256,36 @@ def test_the_cause_of_a_scene_is_found(vendor, name):
                 assert "all_reduce" in found["HUNG"] and re.search(r"train\.(hip|cu):37\b", found["HUNG"]), found
             if not found:
                 assert headline[0].startswith("Nothing is wrong"), headline
+            assert detective.calls <= 6 and c.received <= 20480, (detective.calls, c.received)
+
+
+# In which something waits: what a second look says of it.
+WAITS = {
+    ("amd", "behind-a-fault"): r"CAUSE  wave 3 of workgroup \(0,0,0\) of gemm, .* \(train\.hip:61\), has stopped \(memory_violation\)",
+    ("amd", "fault-at-barrier"): r"CAUSE  wave 3 of workgroup \(0,0,0\) of gemm, .* \(train\.hip:61\), has stopped \(memory_violation\)",
+    ("amd", "late-at-barrier"): r"CAUSE  wave 3 of workgroup \(0,0,0\) of gemm, .* \(train\.hip:72\), is the same in both samples",
+    ("amd", "no-signal"): r"CAUSE  the host, a copy engine or another process: no packet in the queues of this process gives signal 0x",
+    ("amd", "own-stream"): r"CAUSE  a circle: packet 1 of queue 0 \(gemm\) waits for signal .* waits for packet 0 of queue 0 ",
+    ("amd", "two-streams"): r"CAUSE  a circle: packet 1 of queue 0 \(gemm\) waits for signal .* packet 1 of queue 1 \(embedding\) waits ",
+    ("cuda", "crossed-barriers"): r"MAYBE  a circle: warps 4-7 of block \(0,0,0\) of exchange, .* wait for warps 0-3 ",
+    ("cuda", "exited-at-barrier"): r"CAUSE  block \(3,0,0\) of sparse_prefill: .* needs 384 threads, and only 128 are left: warps 0-7 ",
+    ("cuda", "fault-at-barrier"): r"CAUSE  warp 3 of block \(2,0,0\) of gemm, .* \(train\.cu:62\), has stopped \(memory_violation\)",
+    ("cuda", "two-places"): r"MAYBE  a circle: lanes 1-31 of warp 0 of block \(0,0,0\) of reduce, .* wait for lane 0 ",
+}
+
+
+@pytest.mark.parametrize(("vendor", "name"), WAITS)
+def test_the_cause_of_a_wait_is_found(vendor, name):
+    """As above, by the same calls; and there is no scene that no client has looked at."""
+    scenes = {path.stem for path in (ROOT / "sim/scenes" / vendor).glob("*.scene")}
+    assert scenes == {*SCENES} | {named for of, named in WAITS if of == vendor}
+    with scene_of(vendor) as s:
+        start_scene(s, vendor, name)
+        with Client(s.socket, STOP) as c:
+            c.request("tools/list")
+            detective = Detective(c)
+            detective.find(pathlib.Path(f"/proc/{s.app.pid}/comm").read_text().strip())
+            assert re.search("^" + WAITS[vendor, name], detective.why, re.M), detective.why
             assert detective.calls <= 6 and c.received <= 20480, (detective.calls, c.received)
 
 
