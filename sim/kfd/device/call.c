@@ -54,7 +54,7 @@ void sim_submit(struct sim *s, struct sim_call *call)
 	call->n_waiters = 0;
 	call->deadline_ns = 0;
 	call->injected = call->finished = call->hard = false;
-	sim_check_processes(s);
+	sim_check_crowd(s);
 	call_run(s, call);
 }
 

@@ -9,6 +9,9 @@
 
 /* Time between two looks at whether processes still have their address space. */
 #define CHECK_INTERVAL_NS UINT64_C(20000000)
+/* More processes than this are a crowd: between two looks at them passes as many times as long as one takes. */
+#define CROWD	   64u
+#define CROWD_REST 4u
 
 void sim_init(struct sim *s, const struct sim_os *os, const struct kernel_profile *kernel)
 {
@@ -207,6 +210,20 @@ void sim_check_processes(struct sim *s)
 			next = TAILQ_FIRST(&s->processes);
 		}
 	}
+}
+
+void sim_check_crowd(struct sim *s)
+{
+	const uint64_t begin = s->os->now_ns();
+	uint32_t n = 0;
+	struct sim_process *p;
+
+	if (begin < s->crowd_until_ns)
+		return;
+	sim_check_processes(s);
+	TAILQ_FOREACH(p, &s->processes, link)
+		n++;
+	s->crowd_until_ns = n <= CROWD ? 0 : s->os->now_ns() + CROWD_REST * (s->os->now_ns() - begin);
 }
 
 int sim_open(struct sim *s, int tgid, struct sim_file *ret_file)

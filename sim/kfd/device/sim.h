@@ -203,6 +203,7 @@ struct sim {
 	uint32_t next_pasid;
 	uint32_t progress_ms; /**< 0: queues do not advance. */
 	uint64_t next_progress_ns, next_check_ns;
+	uint64_t crowd_until_ns; /**< Until then calls do not look at the processes; 0. */
 	uint32_t partial;
 	bool has_partial, silent; /**< Injections of the operation that is being executed. */
 	/** Called when a process appears or its pidfd must no longer be watched. */
@@ -239,6 +240,11 @@ size_t sim_command_size(const struct sim *s, uint32_t command);
 
 /** Notice ends of address spaces (exec, exit) and act as the driver would. */
 void sim_check_processes(struct sim *s);
+/**
+ * The same, unless there are very many processes and they were looked at just now: each costs a system call, and all
+ * together much more than the call of one of them that begins with this.
+ */
+void sim_check_crowd(struct sim *s);
 /** When sim_tick() wants to be called next; UINT64_MAX for never. */
 uint64_t sim_next_deadline(const struct sim *s);
 /** Do what time has made due: deadlines, progress of queues, a look at the processes. */
