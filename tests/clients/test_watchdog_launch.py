@@ -80,6 +80,25 @@ def test_end_is_that_of_the_script(tmp_path, how):
         wait_until(lambda: not helpers(process.pid), "the end of the helper")
 
 
+def test_no_thread_of_ours_meets_the_end_of_the_interpreter(tmp_path):
+    """Nor does a child of the script wait for a thread that it does not have."""
+    code = PROGRAM + """import atexit
+def threads(): return len(os.listdir("/proc/self/task"))
+def tell():
+    end = time.monotonic() + 3
+    while threads() > 1 and time.monotonic() < end: time.sleep(0.01)
+    say("at the end", threads(), "threads", int(end - begun), "s")
+begun = time.monotonic()
+atexit.register(tell)
+if child := os.fork(): os.waitpid(child, 0)
+"""
+    with job(tmp_path) as j:
+        process = launch(j, code, "--timeout=600")
+        assert process.wait(3 * PATIENCE) == 0, process.complained.read_text()
+        said = [line.split()[3:] for line in process.said.read_text().splitlines() if line.startswith("at the end")]
+        assert len(said) == 2 and all(line[0] == "1" and int(line[2]) < 7 for line in said), said
+
+
 def test_script_with_a_watchdog_of_its_own(tmp_path):
     """What the program says itself goes first: nobody watches twice."""
     code = PROGRAM + f"import gpu_agent.watchdog\nwatchdog = gpu_agent.watchdog.start(timeout=2, out='{tmp_path}/reports/own-%t')\n" \

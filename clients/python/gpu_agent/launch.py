@@ -17,7 +17,6 @@ import os
 import pkgutil
 import runpy
 import sys
-import time
 import types
 from typing import Any, Dict, List, Optional
 
@@ -32,6 +31,8 @@ _VALUES = ("--timeout", "--job", "--out", "--deadline")
 #: More than any C library's sem_t has, in words of 64 bits.
 _SEMAPHORE = ctypes.c_uint64 * 16
 _forever: List[Interpreter] = []
+#: How long the end of the script waits for that of the thread that asks.
+_END_S = 5.0
 
 
 class Interpreter:
@@ -51,8 +52,23 @@ class Interpreter:
         self.add = ctypes.pythonapi.Py_AddPendingCall
         self.add.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
         libc.sem_init(self.at, 0, 0)
+        self.pid = os.getpid()
+        self.over, self.has_ended = _thread.allocate_lock(), _thread.allocate_lock()
+        self.over.acquire()
+        self.has_ended.acquire()
         # The main thread may raise the semaphore after the end of this thread.
         _forever.append(self)
+
+    def start(self) -> None:
+        # No Thread of `threading`: a script that counts or joins them finds its own.
+        _thread.start_new_thread(self.run, ())
+
+    def stop(self) -> None:
+        """An interpreter that ends frees what it has of its threads, also of one that has not begun yet, which crashes then."""
+        self.over.release()
+        # A child that the script has forked has no such thread.
+        if os.getpid() == self.pid:
+            self.has_ended.acquire(timeout=_END_S)
 
     def run(self) -> None:
         """In a thread that needs the interpreter's lock: while a call into C keeps it, nobody is asked, and there is no progress.
@@ -65,7 +81,9 @@ class Interpreter:
                 self.watched.beat()
                 pending = False
             pending = pending or self.add(self.post, self.at) == 0
-            time.sleep(self.seconds)
+            if self.over.acquire(timeout=self.seconds):
+                break
+        self.has_ended.release()
 
 
 def ours(words: List[str]) -> int:
@@ -153,13 +171,16 @@ def main(words: Optional[List[str]] = None) -> int:
     except ValueError as error:
         print(f"gpu_agent.watchdog: {error}", file=sys.stderr)
         return 2
+    interpreter = None
     if watched.watching:
         watchdog.give_way(watched)
-        # No Thread of `threading`: a script that counts or joins them finds its own.
-        _thread.start_new_thread(Interpreter(watched, watched.timeout / _PARTS).run, ())
+        interpreter = Interpreter(watched, watched.timeout / _PARTS)
+        interpreter.start()
     try:
         run(found)
     finally:
         # Threads that go on after the script may take as long as they like.
         watched.stop()
+        if interpreter:
+            interpreter.stop()
     return 0
