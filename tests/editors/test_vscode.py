@@ -4,7 +4,7 @@
 
 code-server and playwright-core come from npm, the browser from Debian (scripts/install-deps editors).
 What counts are the messages between editor and adapter, which the extension writes down, and the texts
-of rows; pictures of the run are left in build/editors, two of them are in docs/.
+of rows; pictures of the run are left in build/editors, three of them are in docs/pictures.
 """
 import contextlib
 import ctypes
@@ -93,6 +93,15 @@ def check_registers(seen, wire):
     assert len(shown) > 8 and all(values[name] == value for name, value in shown), (shown, values)
 
 
+def check_hover(seen, wire):
+    """The value is the adapter's, of the lane that is shown."""
+    asked = [m["seq"] for m in wire.requests("evaluate")
+             if m["arguments"].get("context") == "hover" and m["arguments"]["expression"] == "x"]
+    values = {m["body"]["result"] for m in wire.answers("evaluate") if m["request_seq"] in asked}
+    assert seen["hover"] and values == set(seen["hover"]), (values, seen["hover"])
+    assert all(re.fullmatch(r"-?\d+", value) for value in values), values
+
+
 def check_lanes(seen, wire):
     """The one that is chosen is shown from then on."""
     assert any("lane 7" in row and "(7, 0, 0), active, pc 0x" in row for row in seen["lanes"]), seen["lanes"]
@@ -169,6 +178,7 @@ def test_a_session_in_vs_code():
         check_picker(seen, s, other)
         check_screen(seen, pc)
         check_registers(seen, wire)
+        check_hover(seen, wire)
         check_lanes(seen, wire)
         check_wire(wire, s, pc)
         check_core(seen, core, pc)

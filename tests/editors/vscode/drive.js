@@ -26,7 +26,7 @@ const STEPS = { ...screen.steps, ...compare, ...cores, ...lanes, ...records, ...
 const STORIES = {
 	running: ["openWorkbench", "openView", "attachToRunning", "faultAfterAttach", "watchAtFault", "watchWhileRunning",
 		"hiddenSources"],
-	session: ["openWorkbench", "lookAtPicker", "attach", "registers", "chooseLane", "disassembly", "debugConsole",
+	session: ["openWorkbench", "lookAtPicker", "attach", "registers", "hoverValue", "chooseLane", "disassembly", "debugConsole",
 		"pauseAtFault", "pauseAndContinue", "deviceFault", "stop", "attachInVain", "withoutAgent"],
 	abandoned: ["openWorkbench", "attachToHeld", "takeControl", "pause", "loseTab"],
 	abandonedView: ["openWorkbench", "attachToHeld", "takeControl", "openView", "pauseAll", "loseTab"],

@@ -23,24 +23,7 @@ async function faultAfterAttach() {
 	seen.exception = await screen.page.locator(".exception-widget").textContent();
 }
 
-// The cursor is at the name in the line of the fault; a mouse without a hand does not stay for long enough.
-async function hover() {
-	const at = await row(".monaco-editor .view-line", "while").evaluate((line) => {
-		const walker = document.createTreeWalker(line, NodeFilter.SHOW_TEXT);
-		let text;
-		do
-			text = walker.nextNode();
-		while (!text.data.includes("flag"));
-		const range = document.createRange();
-		range.setStart(text, text.data.indexOf("flag"));
-		range.setEnd(text, text.data.indexOf("flag") + 4);
-		const { x, y, width, height } = range.getBoundingClientRect();
-		return { x: x + width / 2, y: y + height / 2 };
-	});
-	await screen.page.mouse.click(at.x, at.y);
-	await screen.page.keyboard.press("Control+K");
-	await screen.page.keyboard.press("Control+I");
-}
+const hover = () => screen.hover("while", "flag");
 
 async function watchAtFault() {
 	const pane = screen.page.locator(".pane", { has: screen.page.locator(".debug-watch") });

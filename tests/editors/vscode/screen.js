@@ -23,7 +23,8 @@ function setPage(opened) {
 
 const texts = (selector) => page.locator(selector).allTextContents();
 const row = (selector, text) => page.locator(selector, { hasText: text }).first();
-const shoot = (name, clip) => page.screenshot({ path: `${out}/${name}.png`, clip });
+// What appears little by little is there.
+const shoot = (name, clip) => page.screenshot({ path: `${out}/${name}.png`, clip, animations: "disabled" });
 
 // A view, by its mark beside the sidebar or above the panel.
 const mark = (name) => page.locator(`.composite-bar .action-label[aria-label^="${name}"]`).first().click({ force: true });
@@ -99,6 +100,25 @@ async function report(text) {
 	return frame.locator("body").textContent();
 }
 
+// The cursor is at a word in a line; a mouse without a hand does not stay for long enough.
+async function hover(line, word) {
+	const at = await row(".monaco-editor .view-line", line).evaluate((element, name) => {
+		const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+		let text;
+		do
+			text = walker.nextNode();
+		while (!text.data.includes(name));
+		const range = document.createRange();
+		range.setStart(text, text.data.indexOf(name));
+		range.setEnd(text, text.data.indexOf(name) + name.length);
+		const { x, y, width, height } = range.getBoundingClientRect();
+		return { x: x + width / 2, y: y + height / 2 };
+	}, word);
+	await page.mouse.click(at.x, at.y);
+	await page.keyboard.press("Control+K");
+	await page.keyboard.press("Control+I");
+}
+
 // By the button: keys go to what has the focus.
 async function disconnect() {
 	await page.locator(".debug-toolbar .action-label[aria-label^=\"Disconnect\"]").click();
@@ -115,8 +135,8 @@ async function openWorkbench() {
 }
 
 module.exports = {
-	CALL_STACK, CONSOLE, DIALOG, DISASSEMBLY, NOTICE, PATIENCE, PICKER, VARIABLES, acceptName, command, disconnect, mark, meet,
-	menu, place, report, row, rows, seen, setPage, shoot, steps: { openWorkbench }, texts, until,
+	CALL_STACK, CONSOLE, DIALOG, DISASSEMBLY, NOTICE, PATIENCE, PICKER, VARIABLES, acceptName, command, disconnect, hover, mark,
+	meet, menu, place, report, row, rows, seen, setPage, shoot, steps: { openWorkbench }, texts, until,
 	get page() {
 		return page;
 	},

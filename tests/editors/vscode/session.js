@@ -43,6 +43,17 @@ async function registers() {
 	await shoot("session");
 }
 
+// What a name in the source is worth in the lane that is shown.  A mark of the editor is in the middle of the line.
+async function hoverValue() {
+	await until("hover", async () => {
+		await screen.hover("* x + i", "x");
+		await screen.page.locator(".debug-hover-widget .value").first().waitFor({ timeout: 10000 });
+	});
+	seen.hover = await texts(".debug-hover-widget .value");
+	await shoot("hover", { x: 0, y: 0, width: 1360, height: 560 });
+	await screen.page.keyboard.press("Escape");
+}
+
 // The values of another lane: the scope of the wave says whose they are.
 async function chooseLane() {
 	await command("GPU agent: Choose Lane");
@@ -191,6 +202,6 @@ async function loseTab() {
 }
 
 module.exports = {
-	lookAtPicker, attach, registers, chooseLane, disassembly, debugConsole, pauseAtFault, deviceFault, pauseAndContinue,
-	leave, stop, attachInVain, openCore, withoutAgent, attachToHeld, takeControl, pause, loseTab,
+	lookAtPicker, attach, registers, hoverValue, chooseLane, disassembly, debugConsole, pauseAtFault, deviceFault,
+	pauseAndContinue, leave, stop, attachInVain, openCore, withoutAgent, attachToHeld, takeControl, pause, loseTab,
 };
