@@ -103,13 +103,15 @@ def check_hover(seen, wire):
 
 
 def check_lanes(seen, wire):
-    """The one that is chosen is shown from then on."""
+    """The one that is chosen is shown from then on; those offered are of the thread that the editor shows."""
     assert any("lane 7" in row and "(7, 0, 0), active, pc 0x" in row for row in seen["lanes"]), seen["lanes"]
-    asked = [m.get("arguments") for m in wire.requests("gpuAgent/lanes")]
-    assert asked[1:] == [{"threadId": 1, "lane": 7}] and not asked[0], asked
-    offered, chosen = wire.answers("gpuAgent/lanes")
+    first, choice, second = [m["arguments"] for m in wire.requests("gpuAgent/lanes")]
+    assert choice == {"threadId": 1, "lane": 7} and "frameId" in first and "frameId" in second, (first, choice, second)
+    offered, chosen, others = wire.answers("gpuAgent/lanes")
     assert [x["lane"] for x in offered["body"]["lanes"] if x["shown"]] == [offered["body"]["lane"]], offered
     assert chosen["success"] and chosen["body"]["lane"] == 7, chosen
+    assert others["body"]["threadId"] == 2 and others["body"]["wave"].startswith("1:0:"), others
+    assert seen["lanesOf"] == f"Lanes of {others['body']['wave']}", seen["lanesOf"]
 
 
 def is_late(wire, answer):

@@ -166,7 +166,7 @@ export function commands(parts: Parts): vscode.Disposable[] {
 		attachProcess: (row: unknown) => attach(processOf(row)),
 		openCore: (chosen: unknown) => coreFile(sessions, chosen),
 		takeControl: active(takeControl),
-		chooseLane: active((s) => chooseLane(s.debug)),
+		chooseLane: active(chooseLane),
 		showLanes: (row: unknown) => showLanes(parts, row),
 		pause: active(pause),
 		pauseAll: every(pause),

@@ -27,7 +27,7 @@ const STORIES = {
 	running: ["openWorkbench", "openView", "attachToRunning", "faultAfterAttach", "watchAtFault", "watchWhileRunning",
 		"hiddenSources"],
 	session: ["openWorkbench", "lookAtPicker", "attach", "registers", "hoverValue", "chooseLane", "disassembly", "debugConsole",
-		"pauseAtFault", "pauseAndContinue", "deviceFault", "stop", "attachInVain", "withoutAgent"],
+		"pauseAtFault", "lanesOfThread", "pauseAndContinue", "deviceFault", "stop", "attachInVain", "withoutAgent"],
 	abandoned: ["openWorkbench", "attachToHeld", "takeControl", "pause", "loseTab"],
 	abandonedView: ["openWorkbench", "attachToHeld", "takeControl", "openView", "pauseAll", "loseTab"],
 	compare: ["openWorkbench", "compareLater", "saveSnapshots", "compareFiles", "handOver"],

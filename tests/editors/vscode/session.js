@@ -103,6 +103,24 @@ async function pauseAtFault() {
 	await screen.page.locator(".debug-toolbar .action-label[aria-label^=\"Pause the GPU\"]").waitFor({ state: "hidden" });
 }
 
+// Of the thread that is chosen in the call stack, which is not the first one that stands still.
+async function lanesOfThread() {
+	const frame = row(CALL_STACK, /^spin/);
+	await until("its frame", async () => {
+		if (!await frame.isVisible())
+			await row(CALL_STACK, /^6 x spin/).locator(".monaco-tl-twistie").click({ timeout: 5000 });
+		await frame.click({ timeout: 5000 });
+		await row(VARIABLES, "Wave").click({ timeout: 5000 });
+		await screen.page.keyboard.press("ArrowRight");
+		await row(VARIABLES, /^wave =1:0:/).waitFor({ timeout: 5000 });
+	});
+	await command("GPU agent: Choose Lane");
+	await row(PICKER, "lane 7").waitFor();
+	seen.lanesOf = await screen.page.locator(".quick-input-title").textContent();
+	await screen.page.keyboard.press("Escape");
+	await row(PICKER, "lane 7").waitFor({ state: "hidden" });
+}
+
 // No wave shows it.  The box is in the source, which must not lie behind the instructions.
 async function deviceFault() {
 	await screen.page.locator(".tab", { hasText: source }).click();
@@ -202,6 +220,6 @@ async function loseTab() {
 }
 
 module.exports = {
-	lookAtPicker, attach, registers, hoverValue, chooseLane, disassembly, debugConsole, pauseAtFault, deviceFault,
-	pauseAndContinue, leave, stop, attachInVain, openCore, withoutAgent, attachToHeld, takeControl, pause, loseTab,
+	lookAtPicker, attach, registers, hoverValue, chooseLane, disassembly, debugConsole, pauseAtFault, lanesOfThread,
+	deviceFault, pauseAndContinue, leave, stop, attachInVain, openCore, withoutAgent, attachToHeld, takeControl, pause, loseTab,
 };

@@ -2,6 +2,7 @@
 // Lanes of the wave that the editor shows: the values and frames of one of them are shown.
 import * as vscode from "vscode";
 import { Lane, request } from "../requests";
+import type { Session } from "../sessions";
 
 interface Item extends vscode.QuickPickItem {
 	lane: number;
@@ -24,12 +25,12 @@ function item(l: Lane): Item {
 	};
 }
 
-/** Of the thread whose frames were shown last. */
-export async function chooseLane(session: vscode.DebugSession): Promise<void> {
-	const { threadId, wave, lanes } = await request(session, "gpuAgent/lanes", {});
+/** Of the wave that the editor shows. */
+export async function chooseLane(session: Session): Promise<void> {
+	const { threadId, wave, lanes } = await session.shownLanes({}, false);
 	const chosen = await vscode.window.showQuickPick(lanes.map(item), {
 		title: `Lanes of ${wave}`, placeHolder: "Lane whose variables and frames are shown", matchOnDescription: true, matchOnDetail: true,
 	});
 	if (chosen)
-		await request(session, "gpuAgent/lanes", { threadId, lane: chosen.lane });
+		await request(session.debug, "gpuAgent/lanes", { threadId, lane: chosen.lane });
 }
