@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Recordings, as the tools read them that their files are for: pprof, and speedscope's schema."""
+"""Recordings, as the tools read them that their files are for: pprof, speedscope's schema, and Perfetto's trace processor.
+
+No package of Debian or npm has the last one: GPU_AGENT_TRACE_PROCESSOR names one that was built from Perfetto's sources, of 2026 or later.
+"""
 import json
 import os
 import pathlib
@@ -8,9 +11,12 @@ import re
 import shutil
 import subprocess
 import sys
+from unittest import SkipTest
 
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+import pytest
 
 import npm
 from harness import ROOT, Scene
@@ -69,6 +75,45 @@ def test_pprof_shows_the_shares():
         assert found["embedding"] == 25, text
         found, text = top(program, path, "-sample_index=thread_time")
         assert abs(sum(found.values()) - 100) < 0.5 and "embedding" not in found, text
+
+
+# Frames of each stack from its root on, and what the samples count there.
+STACKS = """
+WITH RECURSIVE stack(callsite, parent, names) AS (
+  SELECT c.id, c.parent_id, f.name FROM stack_profile_callsite c JOIN stack_profile_frame f ON f.id = c.frame_id
+  UNION ALL
+  SELECT s.callsite, c.parent_id, f.name || ';' || s.names FROM stack s
+  JOIN stack_profile_callsite c ON c.id = s.parent JOIN stack_profile_frame f ON f.id = c.frame_id)
+SELECT p.sample_type_type, s.names, a.value FROM stack s JOIN __intrinsic_aggregate_sample a ON a.callsite_id = s.callsite
+JOIN __intrinsic_aggregate_profile p ON p.id = a.aggregate_profile_id WHERE s.parent IS NULL
+"""
+
+
+def perfetto(path):
+    """{what is counted: {stack: share of it}}"""
+    program = os.environ.get("GPU_AGENT_TRACE_PROCESSOR") or shutil.which("trace_processor_shell")
+    if not program:
+        raise SkipTest("not installed: trace_processor_shell of Perfetto (GPU_AGENT_TRACE_PROCESSOR)")
+    run = subprocess.run([program, "query", path, STACKS], check=True, capture_output=True, text=True, timeout=60)
+    found = {}
+    # It does not double the quotation marks of a name.
+    for kind, stack, value in re.findall(r'^"(\w+)","(.*)",([\d.]+)$', run.stdout, re.M):
+        found.setdefault(kind, {})[stack] = float(value)
+    assert found, (run.stdout, run.stderr)
+    return {kind: {stack: value / sum(values.values()) for stack, value in values.items()} for kind, values in found.items()}
+
+
+def test_perfetto_shows_the_shares():
+    with Scene(app=APP, gpus="gfx90a") as s:
+        pprof, collapsed = s.directory / "x.pb", s.directory / "x.txt"
+        record(s, "--pprof", pprof, "--collapsed", collapsed)
+        name = f"a<b>&\"' {s.app.pid}"
+        dot = f"{name};gemm;dot(float const*, float const*, int)"
+        assert perfetto(collapsed) == {"samples": {f"{name};embedding;train.hip:29": 0.25, f"{dot};train.hip:61": 0.75}}
+        # It keeps lines of a profile in a table of their own.
+        found = perfetto(pprof)
+        assert found["captures"] == {f"{name};embedding": 0.25, dot: 0.75}, found
+        assert set(found) == {"captures", "time"} and found["time"] == pytest.approx(found["captures"], abs=0.01), found
 
 
 def test_speedscope_finds_nothing_wrong():
