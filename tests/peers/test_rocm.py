@@ -197,8 +197,10 @@ def last_words(program):
     assert program.popen.wait(30) == -signal.SIGABRT, program.err()
     said = program.err() + "".join(line + "\n" for line in program.out().splitlines() if line != "ready")
     said = re.sub(r"0x[0-9a-f]{6,}", "ADDRESS", said.replace("0xdead000", "FAULT"))
-    # It lists memory by address, which differs: a run of lines that begin with one has no order of its own.
-    return re.sub(r"(?:^ADDRESS, .*\n)+", lambda m: "".join(sorted(m[0].splitlines(True))), said, flags=re.M)
+    # It lists memory by address, which differs: lines and blocks that stand for one have no order of their own.
+    said = re.sub(r"(?:^ADDRESS, .*\n)+", lambda m: "".join(sorted(m[0].splitlines(True))), said, flags=re.M)
+    block = r"^PtrInfo:\n(?:\t.*\n)+"
+    return re.sub(rf"(?:{block})+", lambda m: "".join(sorted(re.findall(block, m[0], re.M))), said, flags=re.M)
 
 
 def last_words_observed(s, how, fault):
