@@ -155,8 +155,9 @@ def all_have_waves(s):
     return all(any(q["waves"] for q in p["queues"]) for p in s.state()["processes"])
 
 
-def run_job(s, slurm, nodes=NODES, ranks=RANKS, odd=ODD, scenes=("hang", "progress")):
+def run_job(s, slurm, nodes=NODES, ranks=RANKS, odd=ODD):
     """Ranks on all nodes, of which some do not wait with the others; its number."""
+    scenes = scenes_of(s)
     script = s.directory / "job.sh"
     program = f"exec {BIN}/gpu-agent-simapp --kfd {s.mount}/kfd --scene"
     script.write_text(f"#!/bin/sh\nsrun -N{nodes} -n{ranks} --overcommit sh -c 'case $SLURM_PROCID in {'|'.join(map(str, odd))}) "
@@ -242,7 +243,7 @@ def test_two_ranks_elsewhere_a_dead_agent_and_a_dead_node():
     """What was not seen is told with its reason, and does not hide the two."""
     nodes, odd = LARGE // 4, (LARGE // 2 + 1, LARGE - 2)
     with cluster(nodes) as (s, slurm):
-        number = run_job(s, slurm, nodes, LARGE, odd, scenes_of(s))
+        number = run_job(s, slurm, nodes, LARGE, odd)
         agent_of_its_own(s, slurm, "n2")
         slurm.nodes["n1"].kill()
         slurm.nodes["n1"].wait()
