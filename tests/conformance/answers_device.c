@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -270,6 +271,39 @@ static int play_wait_for_all(const uint64_t *with)
 	return waiting_end(&both) + 10 * one.result;
 }
 
+/* One that waits is told that its event is gone. */
+static int play_destroy_awaited(const uint64_t *with)
+{
+	struct waiting w = { { make_event(1), make_event(1) }, 2, (uint32_t)with[0], 2000 };
+	struct kfdabi_event_args a = { .event_id = w.events[1] };
+	int r;
+
+	waiting_start(&w);
+	r = device_call(actor_kfd, KFDABI_IOC_DESTROY_EVENT, &a);
+	return r < 0 ? r : waiting_end(&w);
+}
+
+static void do_nothing(int signo)
+{
+}
+
+/* One that wants two events has taken the first, and is interrupted: who has that event then? */
+static int play_interrupt(const uint64_t *with)
+{
+	const struct sigaction interrupts = { .sa_handler = do_nothing };
+	const uint32_t ids[2] = { make_event((uint32_t)with[0]), make_event(1) };
+	struct waiting both = { { ids[0], ids[1] }, 2, 1, 2000 }, one = { { ids[0] }, 1, 0, 100 };
+	int r;
+
+	sigaction(SIGUSR2, &interrupts, NULL);
+	waiting_start(&both);
+	set_event(ids[0]);
+	pthread_kill(both.thread, SIGUSR2);
+	r = waiting_end(&both);
+	wait_for_it(&one);
+	return r == -EINTR ? one.result : r < 0 ? r : 10 + r;
+}
+
 /* The age that is told to one who knows with[0], after with[1] signals; 1000 more where it would have to wait. */
 static int play_age(const uint64_t *with)
 {
@@ -302,6 +336,10 @@ ANSWERS(event_waits)
 	}
 	for (uint64_t n = 0; n <= 2; n++)
 		answer(PLAY(&a, play_wait_for_all, n), "all_and_one.signaled_%d", (int)n);
+	for (uint64_t all = 0; all <= 1; all++)
+		answer(PLAY(&a, play_destroy_awaited, all), "destroyed.all_%d", (int)all);
+	for (uint64_t reset = 0; reset <= 1; reset++)
+		answer(PLAY(&a, play_interrupt, reset), "interrupted.auto_reset_%d", (int)reset);
 	for (uint64_t age = 0; age <= 3; age++)
 		for (uint64_t n = 0; n <= 2; n++)
 			for (uint64_t before = 0; before <= 1; before++)
