@@ -291,9 +291,8 @@ def test_the_cause_of_a_wait_is_found(vendor, name):
 
 @pytest.fixture(name="scene", scope="module")
 def _scene():
-    with Scene(app=None, gpus="gfx90a,gfx90a") as s:
-        s.app = s.start("app", [BIN / PROGRAM["amd"], "--kfd", s.mount / "kfd", "--scene", "fault-and-hang"])
-        s.app.wait_line()
+    with scene_of("amd") as s:
+        start_scene(s, "amd", "fault-and-hang")
         yield s
 
 
