@@ -2,15 +2,23 @@
 # SPDX-License-Identifier: MIT
 """Records of rules with what waves waited for when the exception came."""
 import os
+import shutil
 import sys
 
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
+from harness import ROOT, CudaScene, need_root, wait_until
 from rulescene import ALL, WAVES, RuleScene
 
 # Three of four waves wait at a barrier for the one that has faulted.
 BARRIER = WAVES.replace("memory 2 spin+16", "barrier 8 spin+16 group=4 last=memory")
+
+# Eight warps of a block: seven wait at a barrier, and warp 3 is on its way.
+CUDA_USER = 54108
+CUDA_BARRIER = ("init; gpu devices 1 sms=132 warps=64 name=NVIDIA_H100_80GB_HBM3; context 0; module @MODULE@; "
+                "gpu launch gemm grid=8 block=256 pc=0xb90 args=p:0x7f4c00000000,p:0x7f4c40000000,p:0x7f4c80000000,i:1024; "
+                "gpu warp 0 0 3 sms=8 pc=0x440; listen")
 
 
 def only_record(s):
@@ -48,3 +56,23 @@ def test_without_the_key_nothing_is_said():
         s.fault(exception="wave_memory_violation", queue=1)
         _, seen = only_record(s)
         assert "why" not in seen and not any("waiting" in g for g in seen["groups"])
+
+
+def test_a_record_of_cuda_says_who_waits_for_the_warp_that_faulted():
+    need_root()
+    with CudaScene(app=None, start_agent=False, user_mode=False) as s:
+        module = shutil.copy(ROOT / "sim/scenes/cuda/train-sm_90.cubin", s.directory)
+        s.app = s.start_app(CUDA_BARRIER.replace("@MODULE@", str(module)), user=CUDA_USER)
+        # Of this user alone: other tests run CUDA processes at the same time.
+        (s.directory / "agentd.conf").write_text("[agent]\nuser = nobody\nsocket_group =\n"
+                                                 f"[rule cuda]\nuser = {CUDA_USER}\nwhy = yes\n")
+        s.start_agentd(user_mode=False)
+        wait_until(lambda: any(x["pid"] == s.app.pid and x.get("rule") for x in s.rpc.call("session.list")["sessions"]), "watched")
+        s.rpc.call("gpu.snapshot", session=s.attach())
+        s.control("raise 0 2 3 14 errorpc=0x440")
+        wait_until(lambda: s.rpc.call("agent.status")["rules"][0]["recorded"], "recorded")
+        record, = [r for r in s.rpc.call("cores.list")["records"] if r["pid"] == s.app.pid]
+        seen = s.rpc.call("cores.info", record=record["record"])["snapshot"]
+        cause = seen["why"]["causes"][0]
+        assert cause["culprit"] and cause["text"].startswith("warp 3 of block (2,0,0) of gemm, at gemm+0x440"), seen["why"]
+        assert any(g.get("waiting") for g in seen["groups"]), seen["groups"]
