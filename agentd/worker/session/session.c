@@ -681,12 +681,22 @@ static bool add(struct session *s, struct event **ret, int fd, short what, event
 	return *ret && (!on || event_add(*ret, NULL) == 0);
 }
 
+/*
+ * libevent ends the process where it cannot have a descriptor for its signals.  Nothing is to be done
+ * at such an end: whoever watches this process releases what it held.
+ */
+static void on_fatal(int error)
+{
+	_exit(1);
+}
+
 /* Make what is needed before the target is touched; the signals are caught from here on. */
 static int setup(struct session *s)
 {
 	const struct timeval first = { .tv_sec = FIRST_CALL_MS / 1000 };
 	sigset_t none;
 
+	event_set_fatal_callback(on_fatal);
 	s->base = event_base_new();
 	if (!s->base || event_base_priority_init(s->base, 2) < 0)
 		return -ENOMEM;
