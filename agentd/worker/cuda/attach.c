@@ -59,17 +59,6 @@ static void map_undo(struct target_cuda *c)
 	c->left_suspended = p == MAP_FAILED ? NULL : (void *)(p + IPC_UNDO_SUSPENDED);
 }
 
-static int refuse_open(const struct worker_options *o, const char *what, int error,
-		       struct agent_err *err)
-{
-	if (yama_ptrace_scope() >= (o->privileged ? 3 : 1))
-		return leader_refusal(o->pid, what, err);
-	return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, error, what,
-			     o->privileged ? "gpu-agentd needs CAP_SYS_PTRACE as well" :
-					     "ask the system-wide gpu-agentd; if this is it, it needs CAP_SYS_PTRACE",
-			     "cannot open the memory of process %d", (int)o->pid);
-}
-
 /*
  * Calls in the target stop a thread of it, at attaching and at detaching.  Does the kernel let nobody do
  * that who has only the same user id?
@@ -154,9 +143,9 @@ static int look_at(struct target_cuda *c, int environ_fd, int refused, struct ag
 		return TARGET_NOT_MINE;
 	}
 	if (uses < 0)
-		return refuse_open(o, "read /proc/PID/maps", EACCES, err);
+		return leader_cannot_open(o->pid, o->privileged, EACCES, "read /proc/PID/maps", err);
 	if (refused < 0)
-		return refuse_open(o, "open /proc/PID/mem", -refused, err);
+		return leader_cannot_open(o->pid, o->privileged, -refused, "open /proc/PID/mem", err);
 	if (c->t.facts.tracer_pid)
 		return leader_refusal(o->pid, "attach", err);
 	c->is_near_mps = cuda_is_near_mps(environ_fd, c->t.root_fd, mps, sizeof(mps));

@@ -27,13 +27,18 @@ static int gone(pid_t pid, const char *op, struct agent_err *err)
 			     "process %d is gone", (int)pid);
 }
 
+/* If a process has ended and waits for its parent, the kernel says EPERM, not ESRCH. */
+static bool has_ended(int r, const struct access_target *t)
+{
+	return r == -ESRCH || (r == 0 && (t->state == 'Z' || t->state == 'X'));
+}
+
 int leader_refusal(pid_t pid, const char *op, struct agent_err *err)
 {
 	struct access_target t, tracer;
 	int r = access_target_read(pid, &t), scope;
 
-	/* If a process has ended and waits for its parent, the kernel says EPERM, not ESRCH. */
-	if (r == -ESRCH || (r == 0 && (t.state == 'Z' || t.state == 'X')))
+	if (has_ended(r, &t))
 		return gone(pid, op, err);
 	if (r == 0 && t.tracer_pid) {
 		bool named = access_target_read(t.tracer_pid, &tracer) == 0;
@@ -54,6 +59,19 @@ int leader_refusal(pid_t pid, const char *op, struct agent_err *err)
 	return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, EPERM, op,
 			     "gpu-agentd needs CAP_SYS_PTRACE, and @debug in its SystemCallFilter",
 			     "the kernel refuses to attach to process %d", (int)pid);
+}
+
+int leader_cannot_open(pid_t pid, bool privileged, int error, const char *op, struct agent_err *err)
+{
+	struct access_target t;
+
+	/* Yama forbids everybody to look on level 3, and a process without capabilities on 1. */
+	if (has_ended(access_target_read(pid, &t), &t) || yama_ptrace_scope() >= (privileged ? 3 : 1))
+		return leader_refusal(pid, op, err);
+	return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, error, op,
+			     privileged ? "gpu-agentd needs CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH" :
+					  "ask the system-wide gpu-agentd; if this is it, it needs CAP_SYS_PTRACE",
+			     "cannot open the memory of process %d", (int)pid);
 }
 
 int leader_seize(struct leader *l, const struct leader_sys *sys, pid_t pid, struct agent_err *err)

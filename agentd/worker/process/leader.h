@@ -56,6 +56,13 @@ int leader_seize(struct leader *l, const struct leader_sys *sys, pid_t pid, stru
  * @return negative with @p err.
  */
 int leader_refusal(pid_t pid, const char *op, struct agent_err *err);
+/**
+ * Say why @p op could not open what belongs to the process, such as /proc/PID/mem, where the kernel
+ * answered @p error.
+ * @param privileged  Whether the agent that asks has capabilities.
+ * @return negative with @p err.
+ */
+int leader_cannot_open(pid_t pid, bool privileged, int error, const char *op, struct agent_err *err);
 /** Let the leader go on from every stop that is pending.  @return the state after that. */
 enum leader_state leader_poll(struct leader *l, const struct leader_sys *sys);
 

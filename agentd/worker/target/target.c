@@ -14,7 +14,6 @@
 #include "agentd/worker/process/code_file.h"
 #include "agentd/worker/process/facts.h"
 #include "agentd/worker/process/mappings.h"
-#include "agentd/worker/process/yama.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/elf_view.h"
@@ -308,14 +307,8 @@ static int attach_steps(struct target *t, struct agent_err *err)
 	const struct worker_options *o = t->options;
 	int r = t->is_confined ? 0 : target_open(t);
 
-	/* Yama forbids everybody to attach on level 3, and a process without capabilities on 1. */
-	if (r < 0 && yama_ptrace_scope() >= (o->privileged ? 3 : 1))
-		return leader_refusal(o->pid, "open /proc/PID/mem", err);
 	if (r < 0)
-		return agent_err_set(err, RPC_ERROR_NOT_PERMITTED, -r, "open /proc/PID/mem",
-				     o->privileged ? "gpu-agentd needs CAP_DAC_READ_SEARCH as well" :
-						     "ask the system-wide gpu-agentd; if this is it, it needs CAP_SYS_PTRACE",
-				     "cannot open the memory of process %d", (int)o->pid);
+		return leader_cannot_open(o->pid, o->privileged, -r, "open /proc/PID/mem", err);
 	r = in_time(o, "open devices", err);
 	/* The seize as the target's user gives up the privileges that this needs. */
 	if (r == 0 && t->ops->look)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -156,7 +157,20 @@ static void one_that_ended_is_gone(void)
 	TEST_EQ(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
 	TEST_EQ(leader_seize(&l, &leader_real_sys, pid, &err), -ESRCH);
 	TEST_EQ(err.code, RPC_ERROR_NO_SUCH_PROCESS);
+	/* Nor may its memory be opened. */
+	err.code = 0;
+	TEST_EQ(leader_cannot_open(pid, true, EACCES, "open /proc/PID/mem", &err), -ESRCH);
+	TEST_EQ(err.code, RPC_ERROR_NO_SUCH_PROCESS);
 	TEST_EQ(waitpid(pid, NULL, 0), pid);
+}
+
+static void one_that_lives_may_not_be_opened(void)
+{
+	struct agent_err err = { 0 };
+
+	TEST_EQ(leader_cannot_open(getpid(), true, EACCES, "open /proc/PID/mem", &err), -EACCES);
+	TEST_EQ(err.code, RPC_ERROR_NOT_PERMITTED);
+	TEST_EQ(strstr(err.hint, "CAP_SYS_PTRACE") != NULL, true);
 }
 
 /* A real child: its signals arrive while seized, and it runs on when the tracer only exits. */
@@ -230,4 +244,5 @@ static void a_look_takes_the_first_stop(void)
 
 TEST_SUITE(worker_leader, TEST(a_look_takes_the_first_stop), TEST(stops_are_answered), TEST(stops_are_drained),
 	   TEST(the_end_is_noticed), TEST(seize_never_kills_with_us), TEST(seize_errors_are_named),
-	   TEST(one_that_ended_is_gone), TEST(real_signals_pass));
+	   TEST(one_that_ended_is_gone), TEST(one_that_lives_may_not_be_opened),
+	   TEST(real_signals_pass));
