@@ -133,27 +133,23 @@ static void take_bytes(struct target_kfd *k, struct writers *ret)
  * is the writer; a fault that came later has a byte of another writer.  If there is only a byte of
  * this process, and nothing else for which it could be, what is latched is such a fault.  In doubt
  * the fault is taken for new, and the application gets it twice rather than never: that happens
- * when faults of both kinds come within these moments, or when the socket does not say who wrote.
+ * when faults of both kinds come within these moments, when the socket does not say who wrote, or
+ * when the kernel cannot say what is latched.  The subscription stands by now, whatever happens here.
  * @param others  Exceptions that were latched before and are subscribed already, or the runtime's:
  *                the byte of this process may be for these.
  */
-static int forget_gap(struct target_kfd *k, uint64_t exceptions, uint64_t others)
+static void forget_gap(struct target_kfd *k, uint64_t exceptions, uint64_t others)
 {
 	auto_latched struct latched now = { 0 };
 	struct writers w = { 0 };
 	struct pollfd p = { .fd = k->t.event_fd, .events = POLLIN };
-	int r;
 
 	take_bytes(k, &w);
-	if (!w.we || w.others || others)
-		return 0;
-	r = latched_read(k, &now);
-	if (r < 0 || !(now.all & exceptions))
-		return r;
+	if (!w.we || w.others || others || latched_read(k, &now) < 0 || !(now.all & exceptions))
+		return;
 	/* If a later fault is latched by now, a work item of the kernel writes its byte soon. */
-	if (poll(&p, 1, OTHERS_MS) != 0)
-		return 0;
-	return forget(k, &now, exceptions);
+	if (poll(&p, 1, OTHERS_MS) == 0)
+		(void)forget(k, &now, exceptions);
 }
 
 int kfd_subscribe_afresh(struct target_kfd *k, uint64_t mask, uint64_t more, const char **ret_op)
@@ -169,5 +165,7 @@ int kfd_subscribe_afresh(struct target_kfd *k, uint64_t mask, uint64_t more, con
 		return r;
 	take_bytes(k, &before);
 	r = kfdtrap_set_exceptions_enabled(k->kt, mask);
-	return r < 0 ? r : forget_gap(k, more, past.all & mask & ~more);
+	if (r == 0)
+		forget_gap(k, more, past.all & mask & ~more);
+	return r;
 }

@@ -388,6 +388,7 @@ static int do_subscribe(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 		.look_ms = params->has_look_ms ? params->look_ms : EXCEPTION_REPORT_LOOK_MS,
 		.hold = params->has_hold && params->hold,
 	};
+	struct subscriber before = subscribers_get(&s->subscribers, who.client);
 	int r;
 
 	if (!s->target->ops->subscribe)
@@ -402,7 +403,9 @@ static int do_subscribe(void *ctx, struct rpc_call *call, struct rpc_arena *aren
 	change_begin(s);
 	r = session_subscribe(s, err);
 	if (r < 0) {
-		subscribers_remove(&s->subscribers, who.client);
+		/* What the client had goes on.  There was room for its entry a moment ago. */
+		(void)subscribers_set(&s->subscribers, &before);
+		session_subscribe_again(s);
 		return r;
 	}
 	ret->exceptions = convert_exceptions(arena, who.exceptions, &ret->n_exceptions);

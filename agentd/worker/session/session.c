@@ -361,8 +361,7 @@ int session_subscribe(struct session *s, struct agent_err *err)
 	return r;
 }
 
-/* Subscribe for the clients that stay, which would otherwise miss exceptions and not know. */
-static void subscribe_again(struct session *s)
+void session_subscribe_again(struct session *s)
 {
 	struct agent_err err = { 0 };
 	unsigned tries = 0;
@@ -373,7 +372,7 @@ static void subscribe_again(struct session *s)
 	while (r < 0 && !s->target->ended && undo_again(&tries));
 	if (r == 0)
 		return;
-	log_error("session %u: after a client left: %s", s->options->session, err.message);
+	log_error("session %u: subscriptions that stay: %s", s->options->session, err.message);
 	target_undo_failed(s->target, r);
 }
 
@@ -384,7 +383,7 @@ static void client_left(struct session *s, uint64_t client)
 	if (!subscribers_remove(&s->subscribers, client))
 		return;
 	session_undo_begin(s);
-	subscribe_again(s);
+	session_subscribe_again(s);
 	session_work_end(s);
 }
 
@@ -405,7 +404,7 @@ static void lease_lost(struct session *s, enum rpc_resume_reason why)
 			  s->options->session, err.message);
 	/* What the writer held back is sent on; those who only listen miss nothing. */
 	else if (s->subscribers.n)
-		subscribe_again(s);
+		session_subscribe_again(s);
 	session_set_lease(s, 0);
 	session_work_end(s);
 	suspension_sync(s);

@@ -117,6 +117,11 @@ void session_note_stop(struct session *s, uint64_t stopped_us);
 void session_notify(struct session *s, enum rpc_notification n, uint64_t exceptions, const struct out *text);
 /** Tell the target what all clients together subscribe to.  @return 0, or negative with @p err. */
 int session_subscribe(struct session *s, struct agent_err *err);
+/**
+ * The same after a client has left or could not have what it wanted: the others would otherwise miss
+ * exceptions and not know.  Where that fails for good, the session ends.
+ */
+void session_subscribe_again(struct session *s);
 /** Write the id that clients use: "s" and the number. */
 void session_id(const struct session *s, char buf[16]);
 

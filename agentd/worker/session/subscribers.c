@@ -10,12 +10,19 @@ void subscribers_deinit(struct subscribers *s)
 	*s = (struct subscribers){ 0 };
 }
 
-static struct subscriber *find(struct subscribers *s, uint64_t client)
+static struct subscriber *find(const struct subscribers *s, uint64_t client)
 {
 	for (size_t i = 0; i < s->n; i++)
 		if (s->list[i].client == client)
 			return &s->list[i];
 	return NULL;
+}
+
+struct subscriber subscribers_get(const struct subscribers *s, uint64_t client)
+{
+	const struct subscriber *who = find(s, client);
+
+	return who ? *who : (struct subscriber){ .client = client };
 }
 
 bool subscribers_remove(struct subscribers *s, uint64_t client)

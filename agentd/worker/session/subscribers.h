@@ -30,6 +30,8 @@ void subscribers_deinit(struct subscribers *s);
  * @return 0, -ENOMEM.
  */
 int subscribers_set(struct subscribers *s, const struct subscriber *who);
+/** @return what a client wants; no exceptions where it has asked for none. */
+struct subscriber subscribers_get(const struct subscribers *s, uint64_t client);
 /** Forget a client.  @return whether it had asked for anything. */
 bool subscribers_remove(struct subscribers *s, uint64_t client);
 /** Let no client hold exceptions back any more. */

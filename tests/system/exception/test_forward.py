@@ -121,6 +121,23 @@ def test_a_subscription_that_cannot_be_narrowed_loses_nothing():
             wait_until(lambda: released(s), "the target is released")
 
 
+def test_a_subscription_that_fails_leaves_the_earlier_one():
+    """Also when another client's is added to it afterwards, which asks the kernel for all of them again."""
+    for more, errno in ((["wave_trap", "wave_abort"], "exceptions"), (["wave_abort"], "exceptions"), (["wave_trap", "wave_abort"], "queues")):
+        with Scene(gpus="gfx942") as s:
+            queue, other = subscribed(s), s.connect()
+            s.control(f"errno {errno} EIO 1")
+            error = s.rpc.error("exception.subscribe", session=s.session, exceptions=more, look_ms=0)
+            assert error.name == "failed", error
+            session = other.call("session.attach", pid=s.app.pid)["session"]
+            other.call("exception.subscribe", session=session, exceptions=["wave_math_error"], look_ms=0)
+            s.raise_queue(queue, "wave_trap")
+            assert s.rpc.notification("exception.raised")["exceptions"] == ["wave_trap"]
+            faults_settle(s, 1)
+            s.raise_queue(queue, "wave_abort")
+            faults_settle(s, 2)
+
+
 # In the kernel already: what becomes of the caller changes nothing any more, and the note is still there.
 TWICE_IN = "send", "send after"
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/worker/kernel.h"
 
+#include <unistd.h>
+
 #include "testlib.h"
 
 struct kernel k;
@@ -185,6 +187,8 @@ static int fake_ioctl(int fd, unsigned long req, void *arg)
 		return op_send(a);
 	case KFDABI_DBG_SET_EXCEPTIONS_ENABLED:
 		k.mask = a->set_exceptions_enabled.exception_mask;
+		if (k.wakes > 0)
+			TEST_EQ(write(k.wakes, ".", 1), 1);
 		return 0;
 	case KFDABI_DBG_SET_WAVE_LAUNCH_OVERRIDE:
 		return op_override(a);

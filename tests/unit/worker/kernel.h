@@ -20,6 +20,7 @@ extern struct kernel {
 	} sent[16];
 	uint32_t fail_op; /* This one ... */
 	int fail_err, fail_after; /* ... fails so, after this many successes. */
+	int wakes; /* Where it writes a byte for each new mask, if it does. */
 	char ops[256];
 	size_t n_ops;
 } k;

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/worker/kernel.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include "testlib.h"
 
 /* Announced, cleared and sent on, each source once; companions that nobody asked for stay. */
@@ -105,6 +109,31 @@ static void what_was_before_is_forgotten(void)
 	released(t);
 }
 
+/* What was latched just before cannot be asked for any more: it is taken for new, and the subscription stands. */
+static void a_subscription_stands_once_the_kernel_has_it(void)
+{
+	struct target_event e;
+	int pair[2];
+	WITH(t);
+
+	TEST_EQ_FATAL(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
+	TEST_EQ(setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &(int){ 1 }, sizeof(int)), 0);
+	t->t.event_fd = pair[0];
+	k.wakes = pair[1];
+	k.fail_op = KFDABI_DBG_GET_QUEUE_SNAPSHOT;
+	k.fail_err = EIO;
+	k.fail_after = 1;
+	TEST_EQ(kfd_subscribe(&t->t, 0x2, false, &err), 0);
+	TEST_EQ(k.fail_after < 0, true);
+	k.fail_err = 0;
+	k.queue_bits[0] = 0x2;
+	TEST_EQ(kfd_event_next(&t->t, &e, &err), 1);
+	TEST_EQ(kfd_event_done(&t->t, &e, &err), 0);
+	TEST_EQ(k.sends, 1);
+	released(t);
+	close(pair[1]);
+}
+
 /* One that is kept back hides neither what is behind it nor the next of its own. */
 static void a_violation_kept_back_hides_nothing(void)
 {
@@ -199,6 +228,7 @@ static void info_tells_latched_from_unknown(void)
 
 TEST_SUITE(worker_kfd_events, TEST(events_are_consumed_and_forwarded),
 	   TEST(held_events_are_sent_at_the_end), TEST(codes_have_the_kernels_names),
-	   TEST(what_was_before_is_forgotten), TEST(a_violation_kept_back_hides_nothing),
+	   TEST(what_was_before_is_forgotten), TEST(a_subscription_stands_once_the_kernel_has_it),
+	   TEST(a_violation_kept_back_hides_nothing),
 	   TEST(handshake_is_answered_once), TEST(forward_refuses_nonsense),
 	   TEST(info_tells_latched_from_unknown));

@@ -28,7 +28,11 @@ static void the_sum_follows_the_clients(void)
 	TEST_EQ(s.n, 2);
 	who = wants(1, 8, 5, false);
 	TEST_EQ(subscribers_set(&s, &who), 0);
+	TEST_EQ(subscribers_get(&s, 2).exceptions, 4);
+	TEST_EQ(subscribers_get(&s, 2).hold, true);
 	TEST_EQ(subscribers_remove(&s, 2), true);
+	TEST_EQ(subscribers_get(&s, 2).client, 2);
+	TEST_EQ(subscribers_get(&s, 2).exceptions, 0);
 	TEST_EQ(subscribers_remove(&s, 2), false);
 	sum = subscribers_sum(&s);
 	TEST_EQ(sum.exceptions, 8);
