@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "hoststack/native/debug_symbols.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +52,7 @@ static int find_symbols(const Elf64_Shdr *sections, size_t n, struct hoststack_e
 	return -ENOENT;
 }
 
-int native_debug_symbols_open(struct hoststack_memory *m, const char *build_id, struct hoststack_elf *ret)
+int native_sections_read(struct hoststack_memory *m, Elf64_Ehdr *ret_header, Elf64_Shdr **ret)
 {
 	auto_free Elf64_Shdr *sections = NULL;
 	Elf64_Ehdr eh;
@@ -69,7 +68,20 @@ int native_debug_symbols_open(struct hoststack_memory *m, const char *build_id, 
 			return -ENOMEM;
 		r = hoststack_read(m, eh.e_shoff, sections, eh.e_shnum * sizeof(*sections));
 	}
-	if (r == 0)
+	if (r < 0)
+		return r == -EFAULT ? -ENOENT : r;
+	*ret_header = eh;
+	*ret = TAKE_PTR(sections);
+	return 0;
+}
+
+int native_debug_symbols_open(struct hoststack_memory *m, const char *build_id, struct hoststack_elf *ret)
+{
+	auto_free Elf64_Shdr *sections = NULL;
+	Elf64_Ehdr eh;
+	int r = native_sections_read(m, &eh, &sections);
+
+	if (r == 0 && build_id)
 		r = check_build(m, sections, eh.e_shnum, build_id);
 	if (r == 0)
 		r = find_symbols(sections, eh.e_shnum, ret);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "fuzzlib.h"
+#include "hoststack/native/debug_link.h"
 #include "hoststack/native/debug_symbols.h"
 #include "hoststack/native/expression.h"
 #include "hoststack/native/leaf.h"
@@ -63,6 +64,7 @@ static void read_pieces(struct hoststack_memory *m, const uint8_t *data, size_t 
 	struct native_registers registers = { .values = { 1, 2, 3, 4, 5, 6, BASE, BASE }, .known = 0xff };
 	struct native_rules rules;
 	char build_id[2 * NATIVE_BUILD_ID_MAX + 1];
+	struct native_debug_link link;
 	unsigned missing;
 	uint64_t value;
 
@@ -70,6 +72,7 @@ static void read_pieces(struct hoststack_memory *m, const uint8_t *data, size_t 
 	native_rules_read(&native_aarch64, &common, &function, BASE, &rules);
 	native_expression(data, size, &registers, &stack, &registers.values[0], &value, &missing);
 	native_build_id(data, size, build_id);
+	native_debug_link_parse(data, size, &link);
 	native_stack_copy_free(&stack);
 }
 
@@ -77,9 +80,11 @@ static void read_pieces(struct hoststack_memory *m, const uint8_t *data, size_t 
 static void read_debug_file(struct hoststack_memory *m)
 {
 	struct native_symbols symbols = { 0 };
+	struct native_debug_link link;
 	struct hoststack_elf elf;
 	uint64_t begin;
 
+	native_debug_link_read(m, &link);
 	if (native_debug_symbols_open(m, "00112233", &elf) == 0)
 		for (uint64_t at = 0; at < 0x400; at += 0x80)
 			native_symbols_name(&symbols, m, &elf, at, at, &begin);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "hoststack/native/debug_link.h"
 #include "hoststack/native/expression.h"
 #include "hoststack/native/recovery.h"
 #include "hoststack/native/x86_64.h"
@@ -126,6 +127,43 @@ static void build_ids(void)
 		native_build_id(notes, size, id);
 		TEST_STR(id, "");
 	}
+}
+
+static int parse_link(const char *bytes, size_t size, struct native_debug_link *ret)
+{
+	/* What is read behind its end, a sanitizer sees. */
+	auto_free uint8_t *copy = malloc(size + !size);
+
+	memcpy(copy, bytes, size);
+	return native_debug_link_parse(copy, size, ret);
+}
+
+static void links_to_debug_files(void)
+{
+	static const char section[] = "libm.debug\0\0\x78\x56\x34\x12", full[] = "abc\0\4\3\2\1";
+	static const char *const elsewhere[] = { "../a", "a/b", "/a", ".", "..", "" };
+	struct native_debug_link link = { .name = "old", .checksum = 7 };
+	char bytes[NATIVE_LINK_NAME_MAX + 10];
+
+	for (size_t size = 0; size < sizeof(section) - 1; size++)
+		HOLDS(parse_link(section, size, &link) == -EBADMSG);
+	for (size_t i = 0; i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++) {
+		memset(bytes, 0, sizeof(bytes));
+		memcpy(bytes, elsewhere[i], strlen(elsewhere[i]));
+		HOLDS(parse_link(bytes, 12, &link) == -EBADMSG);
+	}
+	TEST_STR(link.name, "old");
+	TEST_EQ(parse_link(section, sizeof(section) - 1, &link), 0);
+	TEST_STR(link.name, "libm.debug");
+	HOLDS(link.checksum == 0x12345678);
+	TEST_EQ(parse_link(full, sizeof(full) - 1, &link), 0);
+	HOLDS(link.checksum == 0x01020304);
+	memset(bytes, 'a', sizeof(bytes));
+	memset(bytes + NATIVE_LINK_NAME_MAX, 0, 10);
+	TEST_EQ(parse_link(bytes, NATIVE_LINK_NAME_MAX + 1 + 4, &link), 0);
+	TEST_EQ(strlen(link.name), NATIVE_LINK_NAME_MAX);
+	bytes[NATIVE_LINK_NAME_MAX] = 'a';
+	HOLDS(parse_link(bytes, sizeof(bytes), &link) == -EBADMSG);
 }
 
 /* ------------------------------------------------------------------ the search for %rbp ------ */
@@ -267,4 +305,5 @@ static void a_guess_that_leads_nowhere_is_none(void)
 }
 
 TEST_SUITE(hoststack_native, TEST(rules_change_with_the_instruction), TEST(rules_that_make_no_sense), TEST(expressions),
-	   TEST(build_ids), TEST(a_frame_pointer_is_found_or_guessed), TEST(a_guess_that_leads_nowhere_is_none));
+	   TEST(build_ids), TEST(links_to_debug_files),
+	   TEST(a_frame_pointer_is_found_or_guessed), TEST(a_guess_that_leads_nowhere_is_none));
