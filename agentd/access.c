@@ -315,10 +315,15 @@ static bool may_trace(uint64_t capabilities)
 	return capabilities >> CAP_SYS_PTRACE & 1;
 }
 
+bool access_peer_is_near(const struct access_peer *p)
+{
+	return p->known && p->near_user && p->near_pid;
+}
+
 /* Administrators and observers live in our namespaces, and root is nobody without CAP_SYS_PTRACE. */
 static void restrict_rights(struct access_peer *p)
 {
-	const bool near = p->known && p->near_user && p->near_pid;
+	const bool near = access_peer_is_near(p);
 
 	if (!privileges_may_trace())
 		return;

@@ -96,6 +96,8 @@ int access_peer_read(int client_sock, const struct access_rules *rules, struct a
 void access_peer_look(struct access_peer *p);
 /** Set `admin` and `observer` by other rules, and by what is known about the peer. */
 void access_peer_set_rights(const struct access_rules *rules, struct access_peer *p);
+/** @return whether it certainly lives in the namespaces of this process, so that /proc shows both the same. */
+bool access_peer_is_near(const struct access_peer *p);
 /** A peer that was looked at earlier may have ended since: take from it what it had by proof of its process. */
 void access_peer_check(struct access_peer *p);
 /** Close the peer's pidfd and free its groups. */

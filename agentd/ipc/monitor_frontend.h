@@ -102,6 +102,8 @@ struct ipc_client {
 	uint32_t pid, uid;
 	uint32_t charge; /**< User whose quotas it uses up. */
 	uint32_t admin;
+	uint32_t near; /**< 1: it lives in the agent's namespaces of users and processes. */
+	uint32_t pad;
 };
 
 /** Most ids in one struct ipc_clients. */

@@ -56,6 +56,8 @@ struct ipc_identity {
 	uint32_t charge;   /**< User whose quotas it uses up. */
 	uint32_t admin;	   /**< 1: it is an administrator, */
 	uint32_t observer; /**< or may look at everybody's. */
+	uint32_t near;	   /**< 1: it lives in the agent's namespaces of users and processes. */
+	uint32_t pad;
 };
 
 /** What the judge has found out about a process that somebody may have. */

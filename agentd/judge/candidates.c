@@ -383,7 +383,7 @@ static void start_adapter(struct judge *j, struct candidate *c, const int fds[2]
 
 	/* As the same user out here the adapter could do more than its client can in there. */
 	m.verdict = IPC_VERDICT_USER_NAMESPACE;
-	if (peer->known && peer->near_user && peer->near_pid)
+	if (access_peer_is_near(peer))
 		pass(j, c, NULL, fds);
 	else
 		refuse(j, c, &m);

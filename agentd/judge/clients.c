@@ -146,7 +146,8 @@ static void describe(const struct client *k, enum ipc_class class, struct ipc_cl
 				    .pid = (uint32_t)k->peer.pid,
 				    .uid = k->peer.uid,
 				    .charge = k->peer.charge,
-				    .admin = k->peer.admin };
+				    .admin = k->peer.admin,
+				    .near = access_peer_is_near(&k->peer) };
 }
 
 int clients_accept(struct clients *c, int listen_fd, const struct access_rules *rules,

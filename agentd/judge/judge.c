@@ -102,5 +102,6 @@ struct ipc_identity judge_identity(const struct access_peer *peer)
 				      .gid = peer->gid,
 				      .charge = peer->charge,
 				      .admin = peer->admin,
-				      .observer = peer->observer };
+				      .observer = peer->observer,
+				      .near = access_peer_is_near(peer) };
 }

@@ -98,7 +98,7 @@ static void worker_exec(const struct workers *w, const void *data, int guard)
 			       "--kfd", config->kfd_device, "--kfd-sysfs", config->kfd_sysfs,
 			       "--cuda-library", config->cuda_library,
 			       "--max-suspended-ms", suspended, "--observer-stops-ms", stops,
-			       "--observer-stop-rate-ms", stop_rate, NULL, NULL, NULL, NULL, NULL };
+			       "--observer-stop-rate-ms", stop_rate, NULL, NULL, NULL, NULL, NULL, NULL };
 	size_t n = 25;
 
 	snprintf(pid, sizeof(pid), "%u", start->pid);
@@ -113,6 +113,8 @@ static void worker_exec(const struct workers *w, const void *data, int guard)
 		argv[n++] = "--admin";
 	if (client->observer)
 		argv[n++] = "--observer";
+	if (client->near)
+		argv[n++] = "--near";
 	if (w->setup.permissive)
 		argv[n++] = "--permissive";
 	if (w->setup.verbose)

@@ -1,6 +1,6 @@
 # Rooms, from the lowest on: each may include those above it here; the two back ends know nothing of each other.
-worker_process_src := $(addprefix agentd/worker/process/,code_file.c deadline.c facts.c late_memory.c leader.c mappings.c memory.c \
-	network.c options.c own_workers.c rank.c thread_pool.c undo.c yama.c)
+worker_process_src := $(addprefix agentd/worker/process/,code_file.c command_line.c deadline.c facts.c late_memory.c leader.c mappings.c memory.c \
+	network.c options.c own_workers.c rank.c relay.c thread_pool.c undo.c yama.c)
 worker_host_src := $(addprefix agentd/worker/host/,answer.c asyncio.c core.c core_memory.c debug_file.c event_wait.c host.c join.c memory_guard.c native.c reading.c role.c system_call.c task.c)
 worker_target_src := $(addprefix agentd/worker/target/,core_file.c seen.c target.c waves.c)
 worker_snapshot_src := $(addprefix agentd/worker/snapshot/,arguments.c code.c convert.c exception_capture.c exited.c groups.c id_map.c \

@@ -60,7 +60,7 @@ define worker_fuzz
 $(call fuzz_target,worker_$(1),$(worker_libs),$(worker_ldlibs))
 fuzz_worker_$(1)_deps := $(protocol_gen)
 endef
-$(foreach t,code core mappings wait,$(eval $(call worker_fuzz,$(t))))
+$(foreach t,code command_line core mappings wait,$(eval $(call worker_fuzz,$(t))))
 
 $(eval $(call fuzz_target,hoststack,hoststack))
 $(eval $(call fuzz_target,hoststack_native,hoststack))

@@ -23,7 +23,7 @@
 /* Lists for clients that may see the same. */
 struct listing {
 	LIST_ENTRY(listing) link;
-	bool mine, admin;
+	bool mine, admin, near;
 	uid_t uid;
 	gid_t gid;
 	gid_t *groups;
@@ -49,9 +49,9 @@ static void free_listing(struct listing *l)
 
 /* ------------------------------------------------------------------ whose -------------------- */
 
-static bool is_for(const struct listing *l, const struct access_peer *peer, bool admin, bool mine)
+static bool is_for(const struct listing *l, const struct access_peer *peer, const struct conn *c, bool mine)
 {
-	return l->mine == mine && l->admin == admin && l->uid == peer->uid && l->gid == peer->gid &&
+	return l->mine == mine && l->admin == c->admin && l->near == c->near && l->uid == peer->uid && l->gid == peer->gid &&
 	       l->n_groups == peer->n_groups &&
 	       (!l->n_groups || !memcmp(l->groups, peer->groups, l->n_groups * sizeof(*l->groups)));
 }
@@ -90,11 +90,12 @@ static struct listing *find(struct listing_list *all, const struct conn *c, bool
 		return NULL;
 	make_room(all);
 	LIST_FOREACH(l, all, link)
-		if (is_for(l, &peer, c->admin, mine))
+		if (is_for(l, &peer, c, mine))
 			break;
 	if (!l && (l = calloc(1, sizeof(*l)))) {
 		l->mine = mine;
 		l->admin = c->admin;
+		l->near = c->near;
 		l->uid = peer.uid;
 		l->gid = peer.gid;
 		l->groups = peer.groups;

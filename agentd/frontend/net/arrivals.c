@@ -138,10 +138,12 @@ static void about_one_of_ours(struct net *net, const struct ipc_client *m)
 {
 	struct conn *c = find(net, m->id);
 
-	if (c && m->class == IPC_CLASS_OVER)
+	if (c && m->class == IPC_CLASS_OVER) {
 		conn_close(c);
-	else if (c)
+	} else if (c) {
 		c->admin = m->admin;
+		c->near = m->near;
+	}
 }
 
 void arrivals_received(struct net *net, const struct ipc_client *m, int take_fd)

@@ -519,6 +519,7 @@ struct conn *conn_create(struct net *net, int take_fd, const struct ipc_client *
 	c->charge = m->charge;
 	c->pid = (pid_t)m->pid;
 	c->admin = m->admin;
+	c->near = m->near;
 	LIST_INIT(&c->requests);
 	LIST_INIT(&c->attachments);
 	rpc_wire_init(&c->wire, 0);

@@ -44,6 +44,7 @@ struct conn {
 	uid_t charge; /**< User whose quotas it uses up. */
 	pid_t pid;
 	bool admin;
+	bool near;    /**< It lives in the agent's namespaces of users and processes. */
 	bool closing; /**< Close when everything is answered and sent. */
 	bool dead;    /**< Close without sending anything more. */
 	bool paused;  /**< Not reading: too much unsent or too many requests open. */

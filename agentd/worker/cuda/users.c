@@ -24,6 +24,7 @@ struct candidate {
 	uid_t uid;
 	uint32_t round; /* How many of its user come before. */
 	bool is_other;	/* Not of the client's user. */
+	enum seen_what what;
 };
 
 static int by_user(const void *a, const void *b)
@@ -104,35 +105,73 @@ static int read_some_maps(int fd, size_t most, struct out *ret)
 	return n < 0 ? -errno : out_error(ret) ? out_error(ret) : n == 0;
 }
 
-static enum seen_what look_at(struct seen *s, const struct candidate *c)
+/* A look at all of them. */
+struct looking {
+	struct seen *seen;
+	struct candidate *list;
+};
+
+static void lost(void *ctx, size_t i, bool asked)
 {
+	const struct looking *l = ctx;
+	struct candidate *c = &l->list[i];
+
+	/* What it has open is told without a look at its memory. */
+	c->what = cuda_uses_nodes(c->pid) ? SEEN_YES : SEEN_NO;
+	seen_lose(l->seen, c->pid, c->uid, asked);
+}
+
+/*
+ * Read what it has mapped.  Before Linux 6.17 that waits for the lock of its memory.
+ * @return whether that is all; -errno; -ESTALE: another thread has gone on, and nothing may be touched.
+ */
+static int read_maps(struct seen *s, struct relay_turn *turn, pid_t pid, uid_t *uid, struct out *ret)
+{
+	struct access_target facts;
+	auto_close int fd = -1;
+	size_t most;
+	int r;
+
+	relay_leave(turn);
+	fd = open_maps(pid);
+	r = fd < 0 ? -errno : read_some_maps(fd, SEEN_FREE, ret);
+	if (!relay_enter(turn))
+		return -ESTALE;
+	if (r)
+		return r;
+	/* A set-user-id program seems to be its owner's, whoever has started it. */
+	*uid = access_target_read(pid, &facts) < 0 ? (uid_t)-1 : facts.uids[0];
+	most = seen_allows(s, *uid);
+	relay_leave(turn);
+	r = read_some_maps(fd, most, ret);
+	return relay_enter(turn) ? r : -ESTALE;
+}
+
+static void look_at(void *ctx, struct relay_turn *turn, size_t i)
+{
+	const struct looking *l = ctx;
+	struct candidate *c = &l->list[i];
 	struct cudbgshim_library library;
 	auto_out struct out maps = { 0 };
-	auto_close int fd = -1;
-	struct access_target facts;
-	enum seen_what what;
 	uid_t uid = c->uid;
 	int r;
 
-	if (seen_find(s, c->pid, &what))
-		return what;
-	out_init(&maps, CUDBGSHIM_MAPS_MAX);
-	fd = open_maps(c->pid);
-	r = fd < 0 ? -errno : read_some_maps(fd, SEEN_FREE, &maps);
-	if (r == 0) {
-		/* A set-user-id program seems to be its owner's, whoever has started it. */
-		uid = access_target_read(c->pid, &facts) < 0 ? (uid_t)-1 : facts.uids[0];
-		r = read_some_maps(fd, seen_allows(s, uid), &maps);
+	if (seen_find(l->seen, c->pid, &c->what))
+		return;
+	if (!seen_may_ask(l->seen, uid)) {
+		lost(ctx, i, false);
+		return;
 	}
+	out_init(&maps, CUDBGSHIM_MAPS_MAX);
+	r = read_maps(l->seen, turn, c->pid, &uid, &maps);
 	if (r < 0)
-		return SEEN_NO;
+		return;
 	/* The last line may be cut. */
 	while (!r && maps.size && maps.data[maps.size - 1] != '\n')
 		maps.size--;
-	what = maps.size && cudbgshim_find_libcuda(maps.data, maps.size, 0, &library) == 0 ? SEEN_YES :
-	       r ? SEEN_NO : SEEN_CUT;
-	seen_note(s, c->pid, uid, maps.size, what);
-	return what;
+	c->what = maps.size && cudbgshim_find_libcuda(maps.data, maps.size, 0, &library) == 0 ? SEEN_YES :
+		  r ? SEEN_NO : SEEN_CUT;
+	seen_note(l->seen, c->pid, uid, maps.size, c->what);
 }
 
 /* Find the numbers behind /dev/nvidia in the open descriptors; nvidiactl and others have none. */
@@ -168,15 +207,18 @@ int cuda_users(const struct worker_options *o, struct seen *seen, struct rpc_are
 {
 	auto_free struct candidate *list = NULL;
 	struct target_user *users, u;
+	struct relay_work work = { .look = look_at, .lost = lost };
 	size_t n_list = 0, n = 0;
 	int r = list_candidates(seen->own, &list, &n_list);
 
 	if (r < 0)
 		return agent_err_set(err, RPC_ERROR_FAILED, -r, "open /proc", NULL,
 				     "cannot list the processes");
+	work.ctx = &(struct looking){ seen, list };
+	relay_run(&seen->budget, &work, n_list);
 	/* Few of them use a GPU: those are moved to the front, and then have their place in the arena. */
 	for (size_t i = 0; i < n_list; i++)
-		if (look_at(seen, &list[i]) == SEEN_YES)
+		if (list[i].what == SEEN_YES)
 			list[n++] = list[i];
 	if (!n && !cuda_has_nodes())
 		return agent_err_set(err, RPC_ERROR_NOT_DEBUGGABLE, ENOENT, "list CUDA processes",

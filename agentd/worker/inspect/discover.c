@@ -5,10 +5,12 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agentd/ipc/monitor_worker.h"
 #include "agentd/privileges.h"
 #include "agentd/sandbox.h"
+#include "agentd/worker/process/relay.h"
 #include "agentd/worker/target/target.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -83,5 +85,7 @@ int discover_run(const struct worker_options *o)
 	seen_deinit(&seen);
 	if (r < 0)
 		log_error("look for GPU processes: %s", strerror(-r));
+	if (relay_is_stuck())
+		_exit(r < 0);
 	return r < 0;
 }

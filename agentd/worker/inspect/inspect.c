@@ -11,6 +11,7 @@
 #include "agentd/privileges.h"
 #include "agentd/sandbox.h"
 #include "agentd/worker/process/network.h"
+#include "agentd/worker/process/relay.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/out.h"
@@ -151,5 +152,8 @@ int inspect_run(const struct worker_options *o)
 		status = loop(&i, &link);
 	seen_deinit(&i.seen);
 	ipc_link_deinit(&link);
+	/* A thread that waits for a locked memory ends with the process, but nothing may wait for it. */
+	if (relay_is_stuck())
+		_exit(status);
 	return status;
 }

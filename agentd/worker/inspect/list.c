@@ -6,7 +6,10 @@
 
 #include "agentd/child.h"
 #include "agentd/worker/inspect/inspect.h"
+#include "agentd/worker/process/command_line.h"
 #include "agentd/worker/process/facts.h"
+#include "agentd/worker/process/rank.h"
+#include "agentd/worker/process/relay.h"
 #include "agentd/worker/process/yama.h"
 #include "base/cleanup.h"
 
@@ -18,16 +21,19 @@ struct found {
 	struct target_user user;
 	struct access_target facts;
 	enum rpc_vendor vendor;
+	bool may_look;		 /* The client may look into it, and so may this worker, which cannot open others' files. */
+	bool is_lost, is_asked;	 /* What must be read in its memory was not. */
+	struct rpc_process *row; /* NULL: it is not in the list. */
 };
 
 /* A process with a session of this agent is debuggable: a further client joins that session. */
-static void judge(const struct worker_options *o, struct rpc_arena *a,
-		  const struct access_target *facts, struct rpc_process *p)
+static void judge(const struct worker_options *o, struct rpc_arena *a, struct found *f, struct rpc_process *p)
 {
-	const char *tracer = inspect_tracer(a, facts, &p->session);
+	const char *tracer = inspect_tracer(a, &f->facts, &p->session);
 	int scope = yama_ptrace_scope();
 
-	p->reason = inspect_refusal(o, facts, NULL);
+	p->reason = inspect_refusal(o, &f->facts, NULL);
+	f->may_look = !p->reason && f->facts.uids[0] == o->peer_uid;
 	if (!p->reason && tracer && !p->session)
 		p->reason = tracer;
 	if (!p->reason && !yama_allows(o, scope))
@@ -35,15 +41,16 @@ static void judge(const struct worker_options *o, struct rpc_arena *a,
 	p->debuggable = !p->reason;
 }
 
-static void fill(const struct worker_options *o, struct rpc_arena *a, const struct found *f,
-		 struct rpc_process *p)
+static void fill(const struct worker_options *o, struct rpc_arena *a, struct found *f, struct rpc_process *p)
 {
+	f->row = p;
 	process_facts_fill(a, &f->facts, p);
+	p->has_start_ticks = target_read_start(f->user.pid, &p->start_ticks) == 0;
 	p->vendor = f->vendor;
 	p->gpu_ids = f->user.gpu_ids;
 	p->n_gpu_ids = f->user.n_gpu_ids;
 	p->queues = f->user.n_queues;
-	judge(o, a, &f->facts, p);
+	judge(o, a, f, p);
 }
 
 static int add_users(const struct worker_options *o, struct seen *seen, struct rpc_arena *a,
@@ -65,8 +72,7 @@ static int add_users(const struct worker_options *o, struct seen *seen, struct r
 	for (size_t i = 0; i < n_users; i++) {
 		struct found *f = &grown[*n];
 
-		f->user = users[i];
-		f->vendor = ops->vendor;
+		*f = (struct found){ .user = users[i], .vendor = ops->vendor };
 		/* It may be gone, or be in a pid namespace that the agent does not see. */
 		if (access_target_read(users[i].pid, &f->facts) == 0)
 			(*n)++;
@@ -101,12 +107,132 @@ static bool is_wanted(const struct worker_options *o, const struct rpc_process_l
 	return !is_worker(facts);
 }
 
+/* ------------------------------------------------------------------ what memory tells -------- */
+
+/* The rows of a list, those of the client's own user first. */
+struct telling {
+	struct rpc_arena *a;
+	struct found **rows;
+	size_t n;
+};
+
+static void put_rank(struct rpc_arena *a, const struct rank *r, struct rpc_process *p)
+{
+	p->has_rank = r->from != NULL;
+	if (!r->from)
+		return;
+	p->rank = (struct rpc_process_rank){ .rank = r->rank,
+					     .from = r->from,
+					     .has_local_rank = r->has_local,
+					     .local_rank = r->local_rank,
+					     .has_world_size = r->has_world,
+					     .world_size = r->world_size,
+					     .job = r->job[0] ? rpc_arena_strdup(a, r->job) : NULL };
+}
+
+/*
+ * Linux shows everybody the arguments of a process, but the environment only to whom it shows the memory.  The agent
+ * may refuse a client what the kernel would show this worker, so it has to agree as well.
+ */
+static void tell(void *ctx, struct relay_turn *turn, size_t i)
+{
+	const struct telling *t = ctx;
+	struct found *f = t->rows[i];
+	const bool may_look = f->may_look;
+	const pid_t pid = f->user.pid;
+	auto_close int fd = -1;
+	struct command_line line;
+	struct rank rank = { 0 };
+	uint64_t start;
+	int r;
+
+	relay_leave(turn);
+	r = command_line_read(pid, &line);
+	fd = may_look ? rank_open(pid) : -1;
+	if (fd >= 0 && rank_read(fd, &rank) < 0)
+		rank.from = NULL;
+	if (!relay_enter(turn))
+		return;
+	/* Its number may be another one's by now. */
+	if (!f->row->has_start_ticks || target_read_start(pid, &start) < 0 || start != f->row->start_ticks)
+		return;
+	if (r == 0 && line.text[0]) {
+		f->row->command_line = rpc_arena_strdup(t->a, line.text);
+		f->row->command_line_cut = f->row->has_command_line_cut = line.is_cut;
+	}
+	put_rank(t->a, &rank, f->row);
+}
+
+static void tell_nothing(void *ctx, size_t i, bool asked)
+{
+	const struct telling *t = ctx;
+
+	t->rows[i]->is_lost = true;
+	t->rows[i]->is_asked = asked;
+}
+
+/* In a namespace of its own the client would not see these processes, nor their arguments. */
+static void tell_of_memory(const struct worker_options *o, struct seen *seen, struct rpc_arena *a, struct found *list,
+			   size_t n)
+{
+	struct telling t = { .a = a, .rows = rpc_arena_array(a, n, sizeof(*t.rows)) };
+	const struct relay_work work = { &t, tell, tell_nothing };
+
+	if (!t.rows || !o->peer_near)
+		return;
+	for (int others = 0; others < 2; others++)
+		for (size_t i = 0; i < n; i++)
+			if (list[i].row && (list[i].facts.uids[0] != o->peer_uid) == others)
+				t.rows[t.n++] = &list[i];
+	relay_run(&seen->budget, &work, t.n);
+}
+
+/* ------------------------------------------------------------------ what is missing ---------- */
+
+static const struct found *find(const struct found *list, size_t n, pid_t pid)
+{
+	for (size_t i = 0; i < n; i++)
+		if (list[i].user.pid == pid)
+			return &list[i];
+	return NULL;
+}
+
+static void add_missing(struct rpc_process_list_result *ret, const char *text)
+{
+	if (text)
+		ret->missing[ret->n_missing++] = text;
+}
+
+/* Processes whose memory could not be read in time.  Those that are in the list say more themselves. */
+static void tell_lost(const struct seen *seen, struct rpc_arena *a, const struct found *list, size_t n,
+		      const struct worker_options *o, const struct rpc_process_list_params *params,
+		      struct rpc_process_list_result *ret)
+{
+	struct access_target facts;
+
+	for (uint32_t i = 0; i < seen->n_lost; i++) {
+		const pid_t pid = seen->lost[i].pid;
+
+		if (!find(list, n, pid) && access_target_read(pid, &facts) == 0 && is_wanted(o, params, &facts))
+			add_missing(ret, rpc_arena_printf(a, "process %d: what it has mapped was not told in time; it may use a GPU",
+							  (int)pid));
+	}
+	if (seen->n_unasked)
+		add_missing(ret, rpc_arena_printf(a, "processes: %u were not looked at, because others did not answer, and may use a GPU",
+						  seen->n_unasked));
+	for (size_t i = 0; i < n; i++)
+		if (list[i].is_lost)
+			add_missing(ret, rpc_arena_printf(a, "process %d: its command line and rank %s", (int)list[i].user.pid,
+							  list[i].is_asked ? "were not told in time: its memory is locked" :
+									     "were not asked for, because others did not answer"));
+}
+
 /* Say what the list lacks: of processes that are read in part only, and of those that are in it. */
 static void tell_missing(const struct seen *seen, struct rpc_arena *a, const struct found *list, size_t n,
 			 const struct worker_options *o, const struct rpc_process_list_params *params,
 			 struct rpc_process_list_result *ret)
 {
-	ret->missing = rpc_arena_array(a, n + 1, sizeof(*ret->missing));
+	ret->missing = rpc_arena_array(a, 2 * n + RELAY_STUCK_MAX + 2, sizeof(*ret->missing));
 	if (!ret->missing)
 		return;
 	/* Strangers choose how much they map. */
@@ -118,6 +244,7 @@ static void tell_missing(const struct seen *seen, struct rpc_arena *a, const str
 		if (list[i].user.hidden && is_wanted(o, params, &list[i].facts))
 			ret->missing[ret->n_missing++] = rpc_arena_printf(
 				a, "process %d: %s", (int)list[i].user.pid, list[i].user.hidden);
+	tell_lost(seen, a, list, n, o, params, ret);
 	ret->has_complete = ret->has_missing = ret->n_missing > 0;
 }
 
@@ -148,6 +275,7 @@ int inspect_list(const struct worker_options *o, struct seen *seen, struct rpc_a
 	for (size_t i = 0; ret->processes && i < n; i++)
 		if (is_wanted(o, params, &list[i].facts))
 			fill(o, a, &list[i], &ret->processes[ret->n_processes++]);
+	tell_of_memory(o, seen, a, list, n);
 	tell_missing(seen, a, list, n, o, params, ret);
 	if (rpc_arena_error(a))
 		return agent_err_no_memory(err, NULL);

@@ -123,6 +123,23 @@ bool seen_find(struct seen *s, pid_t pid, enum seen_what *ret)
 	return false;
 }
 
+bool seen_may_ask(const struct seen *s, uid_t uid)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->n_lost; i++)
+		n += s->lost[i].uid == uid;
+	return uid == s->own || n < SEEN_LOST_MAX;
+}
+
+void seen_lose(struct seen *s, pid_t pid, uid_t uid, bool asked)
+{
+	if (asked && s->n_lost < ARRAY_SIZE(s->lost))
+		s->lost[s->n_lost++] = (struct seen_lost){ pid, uid };
+	else
+		s->n_unasked++;
+}
+
 void seen_note(struct seen *s, pid_t pid, uid_t uid, size_t bytes, enum seen_what what)
 {
 	const uint64_t more = bytes > SEEN_FREE ? bytes - SEEN_FREE : 0;

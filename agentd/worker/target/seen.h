@@ -19,11 +19,14 @@
 #include <sys/types.h>
 
 #include "agentd/ipc/frontend_worker.h"
+#include "agentd/worker/process/relay.h"
 
 #define SEEN_FREE	((size_t)128 << 10)
 #define SEEN_OTHERS_MAX ((size_t)1 << 20)
 #define SEEN_LOOK_MAX	((uint64_t)64 << 20)
 #define SEEN_KEEP_MS	60000
+/** Processes of another user that may not answer before no more of his are asked. */
+#define SEEN_LOST_MAX	2u
 
 /** Does a process use the devices? */
 enum seen_what {
@@ -32,11 +35,21 @@ enum seen_what {
 	SEEN_CUT, /**< Not in what was read. */
 };
 
+/** A process that did not tell in time what it has mapped. */
+struct seen_lost {
+	pid_t pid;
+	uid_t uid;
+};
+
 /** A look. */
 struct seen {
 	uid_t own; /**< Of its client. */
 	uint64_t left; /**< Of SEEN_LOOK_MAX. */
 	uint32_t n_cut; /**< Processes of which not all was read. */
+	struct relay_budget budget; /**< Of waiting for those that do not answer. */
+	struct seen_lost lost[RELAY_STUCK_MAX];
+	uint32_t n_lost;
+	uint32_t n_unasked; /**< Processes that were not asked, because others did not answer. */
 	struct ipc_looked *known; /**< Of earlier looks. */
 	size_t n_known;
 	struct ipc_looked *list; /**< For the next one. */
@@ -53,6 +66,13 @@ void seen_learn(struct seen *s, const void *data, size_t size);
 size_t seen_allows(const struct seen *s, uid_t uid);
 /** @return whether an earlier look has told @p ret, and it is still true. */
 bool seen_find(struct seen *s, pid_t pid, enum seen_what *ret);
+/**
+ * Whoever locks his processes' memory keeps nobody from seeing those of others.
+ * @return whether a process of that user may be asked.
+ */
+bool seen_may_ask(const struct seen *s, uid_t uid);
+/** Note a process that was not seen.  @param asked  It did not answer. */
+void seen_lose(struct seen *s, pid_t pid, uid_t uid, bool asked);
 /** Note what was found in so many bytes. */
 void seen_note(struct seen *s, pid_t pid, uid_t uid, size_t bytes, enum seen_what what);
 

@@ -173,6 +173,7 @@ static void list_names_users_of_the_gpu(void)
 	seen_init(&seen, getuid());
 	rpc_arena_init(&a, 0);
 	o = options();
+	o.peer_near = true;
 	TEST_EQ_FATAL(inspect_list(&o, &seen, &a, &everybody, &r, &err), 0);
 	p = r.processes;
 	/* Others may use a device of the other vendor here. */
@@ -183,6 +184,8 @@ static void list_names_users_of_the_gpu(void)
 	TEST_EQ(p->n_gpu_ids, 1);
 	TEST_EQ(p->gpu_ids[0], 77);
 	TEST_STR(p->comm, "test_worker_ins");
+	TEST_EQ(p->has_start_ticks && p->start_ticks > 0, true);
+	TEST_EQ(p->command_line && strstr(p->command_line, "test_worker_inspect"), true);
 	remove_tree();
 	/* No driver at all. */
 	if (inspect_list(&o, &seen, &a, &everybody, &r, &err) < 0) {
