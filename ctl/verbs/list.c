@@ -39,6 +39,14 @@ static const char *session_text(struct ctl *c, const struct rpc_session_list_res
 	return id;
 }
 
+static const char *rank_text(struct ctl *c, const struct rpc_process *p)
+{
+	if (!p->has_rank)
+		return NULL;
+	return p->rank.has_world_size ? rpc_arena_printf(&c->arena, "%u of %u", p->rank.rank, p->rank.world_size) :
+					rpc_arena_printf(&c->arena, "%u", p->rank.rank);
+}
+
 static int print_processes(struct ctl *c, const struct rpc_process_list_result *list,
 			   const struct rpc_session_list_result *sessions)
 {
@@ -59,6 +67,8 @@ static int print_processes(struct ctl *c, const struct rpc_process_list_result *
 		{ "SESSION", .optional = true, .importance = 4 },
 		{ "NSPID", true, true, 3 },
 		{ "CONTAINER", .optional = true, .importance = 1 },
+		{ "RANK", .optional = true, .importance = 5, .min = 4 },
+		{ "COMMAND LINE", .optional = true, .importance = 1, .min = 12 },
 	};
 	auto_table struct table t;
 
@@ -80,6 +90,8 @@ static int print_processes(struct ctl *c, const struct rpc_process_list_result *
 		table_str(&t, session_text(c, sessions, p->session));
 		table_u64_if(&t, p->has_ns_pid, p->ns_pid);
 		table_str(&t, p->container);
+		table_str(&t, rank_text(c, p));
+		table_str(&t, p->command_line);
 	}
 	return ctl_print_table(c, &t);
 }
