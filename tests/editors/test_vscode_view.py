@@ -46,6 +46,11 @@ def test_only_what_has_changed_is_drawn_anew():
     assert int(run_alone("rows.js")) > 0
 
 
+def test_rows_tell_rank_and_arguments_and_hide_nothing():
+    """A process has chosen its name and arguments: neither looks like another one, or like more than one line."""
+    assert int(run_alone("processes.js")) > 0
+
+
 def test_from_a_process_to_a_lane():
     chromium, modules = programs()
     vsix = extension("vscode")

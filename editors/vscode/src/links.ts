@@ -8,6 +8,7 @@ import { defaultSocket } from "./client";
 import { processes } from "./processes";
 import type { Sessions } from "./sessions";
 import { socketSetting } from "./settings";
+import { spelled } from "./spelled";
 import { attach, openCore } from "./start";
 
 /** PID_MAX_LIMIT of Linux. */
@@ -92,7 +93,8 @@ async function followCore(sessions: Sessions, file: string): Promise<void> {
 /** Its command, from the agent that the editor uses anyway. */
 async function nameOf(pid: number): Promise<string> {
 	const list = await processes(socketSetting() ?? defaultSocket()).catch(() => []);
-	return list.find((p) => p.pid === pid)?.comm ?? "not known to the agent";
+	const found = list.find((p) => p.pid === pid);
+	return found ? spelled(found.comm) : "not known to the agent";
 }
 
 async function followAttach(pid: number, socket?: string): Promise<void> {

@@ -2,19 +2,25 @@
 // Asks which process is meant.
 import * as vscode from "vscode";
 import { defaultSocket, Process } from "./client";
-import { factsOf, failure, processes, whyNot } from "./processes";
+import { commandLineOf, factsOf, failure, nameOf, processes, whyNot } from "./processes";
 import { socketSetting } from "./settings";
+import { spelled } from "./spelled";
 
 interface Item extends vscode.QuickPickItem {
 	pid: number;
 }
 
+/** In a list to choose from, `$(name)` would be drawn as an icon. */
+function plain(text: string): string {
+	return text.replace(/\$\(/g, "$ (");
+}
+
 function item(p: Process): Item {
 	return {
 		pid: p.pid,
-		label: `$(${p.debuggable ? "circuit-board" : "circle-slash"}) ${p.pid} ${p.comm}`,
-		description: factsOf(p).join(", "),
-		detail: whyNot(p) ?? p.exe,
+		label: `$(${p.debuggable ? "circuit-board" : "circle-slash"}) ${plain(nameOf(p))}`,
+		description: plain(factsOf(p).join(", ")),
+		detail: plain(whyNot(p) ?? commandLineOf(p) ?? spelled(p.exe ?? "")),
 	};
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Processes that use a GPU, as the agent lists them.
 import { Client, Process, UnreachableError } from "./client";
+import { spelled } from "./spelled";
 
 /** Those that can be debugged first. */
 export async function processes(socket: string): Promise<Process[]> {
@@ -25,13 +26,29 @@ export function whyNot(p: Process): string | undefined {
 	return p.debuggable ? undefined : `Cannot be debugged: ${p.reason ?? "the agent does not say why"}`;
 }
 
+export function nameOf(p: Pick<Process, "pid" | "comm">): string {
+	return `${p.pid} ${spelled(p.comm)}`;
+}
+
+/** Which process of a job it is. */
+export function rankOf(p: Process): string | undefined {
+	if (!p.rank)
+		return undefined;
+	return `rank ${p.rank.rank}${p.rank.world_size === undefined ? "" : ` of ${p.rank.world_size}`}`;
+}
+
+export function commandLineOf(p: Process): string | undefined {
+	return p.command_line === undefined ? undefined : `${spelled(p.command_line)}${p.command_line_cut ? "…" : ""}`;
+}
+
 /** What tells processes apart, in one line. */
 export function factsOf(p: Process): string[] {
+	const rank = rankOf(p);
 	return [
-		vendorOf(p), ...(p.gpu_ids.length ? [count(p.gpu_ids.length, "device")] : []),
+		...(rank === undefined ? [] : [rank]), vendorOf(p), ...(p.gpu_ids.length ? [count(p.gpu_ids.length, "device")] : []),
 		...(p.queues ? [count(p.queues, "queue")] : []),
 		...(p.ns_pid ? [`${p.ns_pid} in its container`] : []),
-		...(p.container ? [p.container] : []),
+		...(p.container ? [spelled(p.container)] : []),
 	];
 }
 

@@ -6,6 +6,7 @@ import * as vscode from "vscode";
 import { Client, defaultSocket, GpuRecord } from "./client";
 import { agentctl, run } from "./program";
 import { socketSetting } from "./settings";
+import { spelled } from "./spelled";
 import type { Texts } from "./texts";
 
 async function withAgent<T>(socket: string, f: (agent: Client) => Promise<T>): Promise<T> {
@@ -95,7 +96,7 @@ export async function pinRecord(record: GpuRecord, pinned: boolean): Promise<voi
 export async function removeRecord(record: GpuRecord): Promise<void> {
 	if (record.pinned)
 		throw new Error(`Record ${record.record} is pinned and stays: unpin it before you remove it.`);
-	const detail = `Record ${record.record} of process ${record.pid}${record.comm ? ` ${record.comm}` : ""}` +
+	const detail = `Record ${record.record} of process ${record.pid}${record.comm ? ` ${spelled(record.comm)}` : ""}` +
 		(record.body === "present" ? ", with its core file." : ".");
 	if (await vscode.window.showWarningMessage("Remove the stored record?", { modal: true, detail }, "Remove") === "Remove")
 		await withAgent(socketOfAgent(), (agent) => agent.coresRemove({ record: record.record }));

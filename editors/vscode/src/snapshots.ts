@@ -5,6 +5,7 @@ import * as os from "node:os";
 import * as path from "node:path";
 import * as vscode from "vscode";
 import { pathOf } from "./core";
+import { nameOf } from "./processes";
 import { agentctl } from "./program";
 import type { Texts } from "./texts";
 
@@ -61,7 +62,7 @@ async function showBoth(texts: Texts, files: [string, string], names: [string, s
 		return { name: `${names[i]}.txt`, text: `${said.trimEnd()}\n\n${"─".repeat(72)}\n\n${stdout}` };
 	}));
 	const { process: p, verdict, interval_us: us } = judged;
-	await texts.compare(before, after, `${verdict.toUpperCase()}: ${p.pid} ${p.comm}, ${(us / 1e6).toFixed(1)} s apart`);
+	await texts.compare(before, after, `${verdict.toUpperCase()}: ${nameOf(p)}, ${(us / 1e6).toFixed(1)} s apart`);
 }
 
 /** Saved snapshots or core files, in any order. */

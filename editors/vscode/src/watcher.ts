@@ -3,10 +3,11 @@
 // once: nothing is held.  Watching is nobody's deed, so that its failures are written to the log alone.
 import * as vscode from "vscode";
 import { AgentError, Client, defaultSocket, ExceptionRaisedParams, GpuException, GpuRecord, Process } from "./client";
-import { count } from "./processes";
+import { count, nameOf } from "./processes";
 import { RecordFiles, records, showRecord } from "./records";
 import type { Sessions } from "./sessions";
 import { socketSetting } from "./settings";
+import { spelled } from "./spelled";
 import { attach } from "./start";
 import type { Texts } from "./texts";
 
@@ -30,7 +31,7 @@ function keyOf(p: Process): string {
 
 /** What the process named itself.  In notices `[text](target)` would be a link, and a target may be a command. */
 function plain(text: string): string {
-	return text.replace(/[[\]]/g, "|");
+	return spelled(text).replace(/[[\]]/g, "|");
 }
 
 /** In one line, for a person. */
@@ -128,7 +129,7 @@ export class Watcher implements vscode.Disposable {
 			const p = this.watched.get(session);
 			if (!p)
 				return;
-			this.log.info(`process ${p.pid} ${p.comm} is not watched any more: ${reason}`);
+			this.log.info(`process ${nameOf(p)} is not watched any more: ${reason}`);
 			this.left.add(keyOf(p));
 			this.watched.delete(session);
 		});
@@ -158,11 +159,11 @@ export class Watcher implements vscode.Disposable {
 			}
 			this.watched.set(session, p);
 			await agent.exceptionSubscribe({ session, exceptions: FAULTS });
-			this.log.info(`process ${p.pid} ${p.comm} is watched`);
+			this.log.info(`process ${nameOf(p)} is watched`);
 		} catch (error) {
 			if (!(error instanceof AgentError))
 				throw error;
-			this.log.info(`process ${p.pid} ${p.comm} cannot be watched: ${error.message}`);
+			this.log.info(`process ${nameOf(p)} cannot be watched: ${error.message}`);
 			// A limit may be less of one later; everything else stays as it is.
 			if (!error.is("limit"))
 				this.left.add(keyOf(p));

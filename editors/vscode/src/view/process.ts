@@ -3,10 +3,14 @@
 import * as path from "node:path";
 import * as vscode from "vscode";
 import type { Process } from "../client";
-import { factsOf, whyNot } from "../processes";
+import { commandLineOf, factsOf, nameOf, whyNot } from "../processes";
 import type { Session } from "../sessions";
+import { shortened, spelled } from "../spelled";
 import { devicesOf } from "./device";
 import { FAULT, Node, row } from "./node";
+
+/** The editor cuts what does not fit, but measures all of it. */
+const COMMAND_LINE_MAX = 200;
 
 async function icon(session: Session): Promise<vscode.ThemeIcon> {
 	const groups = await session.groups().catch(() => undefined);
@@ -31,10 +35,15 @@ export class ProcessNode implements Node {
 	item(): vscode.TreeItem {
 		const p = this.process;
 		const not = this.session ? undefined : whyNot(p);
-		const item = row(this.id, `${p.pid} ${p.comm}`,
-			not ?? factsOf(p).join(", "), this.session !== undefined);
+		const line = commandLineOf(p);
+		const facts = factsOf(p).join(", ");
+		const item = row(this.id, nameOf(p),
+			not ?? (line === undefined ? facts : `${facts}: ${shortened(line, COMMAND_LINE_MAX)}`), this.session !== undefined);
 		item.iconPath = not ? new vscode.ThemeIcon("circle-slash") : this.shown;
-		item.tooltip = [p.exe, factsOf(p).join(", "), not].filter((t) => t).join("\n");
+		item.tooltip = [
+			line, ...(p.exe === undefined ? [] : [spelled(p.exe)]), facts,
+			...(p.rank?.job === undefined ? [] : [`job ${spelled(p.rank.job)}`]), not,
+		].filter((t) => t).join("\n");
 		item.contextValue = not ? "closed" : `${this.session ? "session" : "process"} ${p.vendor}`;
 		if (this.session)
 			item.collapsibleState = vscode.TreeItemCollapsibleState.Expanded;

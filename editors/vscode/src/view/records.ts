@@ -5,6 +5,7 @@ import { defaultSocket, GpuRecord } from "../client";
 import { failure } from "../processes";
 import { records } from "../records";
 import { socketSetting } from "../settings";
+import { spelled } from "../spelled";
 import { FAULT, Node, row } from "./node";
 import { View } from "./view";
 
@@ -44,12 +45,12 @@ export class RecordNode implements Node {
 	item(): vscode.TreeItem {
 		const r = this.record;
 		const item = row(this.id, kindOf(r), [
-			`${r.pid}${r.comm ? ` ${r.comm}` : ""}`, timeOf(r), sizeOf(r.disk_bytes), ...(r.pinned ? ["pinned"] : []),
+			`${r.pid}${r.comm ? ` ${spelled(r.comm)}` : ""}`, timeOf(r), sizeOf(r.disk_bytes), ...(r.pinned ? ["pinned"] : []),
 		].join(", "), false);
 		item.iconPath = r.pinned ? new vscode.ThemeIcon("pinned") : r.exception ? FAULT : new vscode.ThemeIcon("archive");
 		item.tooltip = [
 			`Record ${r.record}`, kindOf(r), ...(r.kernel ? [[r.kernel, r.location].filter((t) => t).join(", ")] : []),
-			`Process ${r.pid} ${r.comm ?? ""}`, ...(r.rule ? [`Kept by the rule ${r.rule}`] : []), coreOf(r),
+			`Process ${r.pid} ${spelled(r.comm ?? "")}`, ...(r.rule ? [`Kept by the rule ${r.rule}`] : []), coreOf(r),
 			...(r.pinned ? ["Pinned: it stays, whatever the limits say"] : []), ...(r.broken ? [r.broken] : []),
 		].join("\n");
 		item.contextValue = `record${r.body === "present" ? " core" : ""}${r.pinned ? " pinned" : " free"}`;
