@@ -1,8 +1,8 @@
 # Rooms, from the lowest on: each may include those above it here; the two back ends know nothing of each other.
-worker_process_src := $(addprefix agentd/worker/process/,code_file.c command_line.c deadline.c facts.c late_memory.c leader.c mappings.c memory.c \
-	network.c options.c own_workers.c rank.c relay.c thread_pool.c undo.c yama.c)
+worker_process_src := $(addprefix agentd/worker/process/,code_file.c deadline.c facts.c late_memory.c leader.c mappings.c memory.c \
+	network.c options.c own_workers.c rank.c thread_pool.c undo.c yama.c)
 worker_host_src := $(addprefix agentd/worker/host/,answer.c asyncio.c core.c core_memory.c debug_file.c event_wait.c host.c join.c memory_guard.c native.c reading.c role.c system_call.c task.c)
-worker_target_src := $(addprefix agentd/worker/target/,core_file.c seen.c target.c waves.c)
+worker_target_src := $(addprefix agentd/worker/target/,core_file.c relay.c seen.c target.c waves.c)
 worker_snapshot_src := $(addprefix agentd/worker/snapshot/,arguments.c code.c convert.c exception_capture.c exited.c groups.c id_map.c \
 	locations.c queue_waves.c registers.c snapshot.c wave_convert.c)
 worker_kfd_src := $(addprefix agentd/worker/kfd/,attach.c code.c core_code.c core_memory.c core_read.c core_threads.c \
@@ -16,7 +16,7 @@ worker_rule_src := $(addprefix agentd/worker/rule/,core.c engine.c hold.c rate_l
 worker_value_src := $(addprefix agentd/worker/value/,built_in.c evaluate.c frame.c groups.c lanes.c members.c memory.c registers.c request.c)
 worker_session_src := $(addprefix agentd/worker/session/,core_output.c exception.c exception_report.c handlers.c \
 	handlers_code.c handlers_core.c handlers_evaluate.c handlers_lanes.c handlers_variables.c handlers_wave.c handlers_why.c last_look.c readers.c rule_host.c session.c subscribers.c suspension.c usage.c)
-worker_inspect_src := $(addprefix agentd/worker/inspect/,core_server.c discover.c doctor.c inspect.c list.c repair.c rescue.c \
+worker_inspect_src := $(addprefix agentd/worker/inspect/,command_line.c core_server.c discover.c doctor.c inspect.c list.c repair.c rescue.c \
 	verdict.c)
 
 # An archive so that the unit tests link the same objects.

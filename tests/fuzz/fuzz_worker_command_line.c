@@ -2,7 +2,7 @@
 /* The arguments of a process, which it may have overwritten with anything. */
 #include <string.h>
 
-#include "agentd/worker/process/command_line.h"
+#include "agentd/worker/inspect/command_line.h"
 #include "base/str.h"
 #include "fuzzlib.h"
 

@@ -51,7 +51,8 @@ static void free_listing(struct listing *l)
 
 static bool is_for(const struct listing *l, const struct access_peer *peer, const struct conn *c, bool mine)
 {
-	return l->mine == mine && l->admin == c->admin && l->near == c->near && l->uid == peer->uid && l->gid == peer->gid &&
+	return l->mine == mine && l->admin == c->admin && l->near == c->near &&
+	       l->uid == peer->uid && l->gid == peer->gid &&
 	       l->n_groups == peer->n_groups &&
 	       (!l->n_groups || !memcmp(l->groups, peer->groups, l->n_groups * sizeof(*l->groups)));
 }

@@ -10,7 +10,7 @@
 #include "agentd/ipc/monitor_worker.h"
 #include "agentd/privileges.h"
 #include "agentd/sandbox.h"
-#include "agentd/worker/process/relay.h"
+#include "agentd/worker/target/relay.h"
 #include "agentd/worker/target/target.h"
 #include "base/clock.h"
 #include "base/fd.h"

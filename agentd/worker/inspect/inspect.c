@@ -11,7 +11,7 @@
 #include "agentd/privileges.h"
 #include "agentd/sandbox.h"
 #include "agentd/worker/process/network.h"
-#include "agentd/worker/process/relay.h"
+#include "agentd/worker/target/relay.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/out.h"

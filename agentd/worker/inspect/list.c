@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "agentd/child.h"
+#include "agentd/worker/inspect/command_line.h"
 #include "agentd/worker/inspect/inspect.h"
-#include "agentd/worker/process/command_line.h"
 #include "agentd/worker/process/facts.h"
 #include "agentd/worker/process/rank.h"
-#include "agentd/worker/process/relay.h"
 #include "agentd/worker/process/yama.h"
+#include "agentd/worker/target/relay.h"
 #include "base/cleanup.h"
 
 /* What /proc/PID/comm has of `gpu-agent-worker`: TASK_COMM_LEN bytes with the NUL. */
@@ -21,7 +21,7 @@ struct found {
 	struct target_user user;
 	struct access_target facts;
 	enum rpc_vendor vendor;
-	bool may_look;		 /* The client may look into it, and so may this worker, which cannot open others' files. */
+	bool may_look;		 /* So may the client, and this worker, which cannot open others' files. */
 	bool is_lost, is_asked;	 /* What must be read in its memory was not. */
 	struct rpc_process *row; /* NULL: it is not in the list. */
 };

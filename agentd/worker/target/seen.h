@@ -19,7 +19,7 @@
 #include <sys/types.h>
 
 #include "agentd/ipc/frontend_worker.h"
-#include "agentd/worker/process/relay.h"
+#include "agentd/worker/target/relay.h"
 
 #define SEEN_FREE	((size_t)128 << 10)
 #define SEEN_OTHERS_MAX ((size_t)1 << 20)

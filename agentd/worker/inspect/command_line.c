@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/worker/process/command_line.h"
+#include "agentd/worker/inspect/command_line.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_PROCESS_COMMAND_LINE_H
-#define WORKER_PROCESS_COMMAND_LINE_H
+#ifndef WORKER_INSPECT_COMMAND_LINE_H
+#define WORKER_INSPECT_COMMAND_LINE_H
 
 /** @file command_line.h  What a process was started with, or has put there, as a line of text. */
 
@@ -22,4 +22,4 @@ void command_line_parse(const char *text, size_t size, struct command_line *ret)
 /** Read and parse /proc/PID/cmdline.  The call may never return (relay.h).  @return 0 or -errno. */
 int command_line_read(pid_t pid, struct command_line *ret);
 
-#endif /* WORKER_PROCESS_COMMAND_LINE_H */
+#endif /* WORKER_INSPECT_COMMAND_LINE_H */

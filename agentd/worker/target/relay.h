@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_PROCESS_RELAY_H
-#define WORKER_PROCESS_RELAY_H
+#ifndef WORKER_TARGET_RELAY_H
+#define WORKER_TARGET_RELAY_H
 
 /**
  * @file relay.h
@@ -52,9 +52,9 @@ struct relay_work {
 void relay_run(struct relay_budget *b, const struct relay_work *work, size_t n);
 /** In a look: what follows may never end.  Until relay_enter() the look touches only what is its own. */
 void relay_leave(struct relay_turn *turn);
-/** In a look.  @return false: it took too long, and the entry is lost.  The look ends, and touches only what is its own. */
+/** In a look.  @return false: it took too long, and is lost.  The look ends, and touches only what is its own. */
 bool relay_enter(struct relay_turn *turn);
 /** @return whether a thread of this process is left behind and has not come back. */
 bool relay_is_stuck(void);
 
-#endif /* WORKER_PROCESS_RELAY_H */
+#endif /* WORKER_TARGET_RELAY_H */

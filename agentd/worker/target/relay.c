@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agentd/worker/process/relay.h"
+#include "agentd/worker/target/relay.h"
 
 #include <errno.h>
 #include <pthread.h>
