@@ -9,11 +9,12 @@
 #include "ctl/job/pods.h"
 
 static const char *pod;
-static bool pids_only;
+static bool pids_only, no_command_line;
 
 static const struct argv_option options[] = {
 	{ "pod-uid", 0, ARGV_STRING, &pod, "UID", "only processes of this pod of Kubernetes" },
 	{ "pids", 0, ARGV_FLAG, &pids_only, NULL, "print process ids alone, one a line" },
+	{ "no-command-line", 0, ARGV_FLAG, &no_command_line, NULL, "leave out what processes were called with" },
 	{ 0 },
 };
 
@@ -115,11 +116,19 @@ static void keep_those_of_pod(struct rpc_process_list_result *list)
 	list->n_processes = n;
 }
 
+static void drop_command_lines(struct rpc_process_list_result *list)
+{
+	for (size_t i = 0; i < list->n_processes; i++) {
+		list->processes[i].command_line = NULL;
+		list->processes[i].has_command_line_cut = false;
+	}
+}
+
 static int print_json(struct ctl *c, const struct rpc_process_list_result *list)
 {
 	auto_out struct out text = { 0 };
 
-	if (!pod)
+	if (!pod && !no_command_line)
 		return ctl_print_result(c);
 	rpc_process_list_result_encode(&text, list);
 	return ctl_print_json(c, &text);
@@ -151,6 +160,8 @@ static int run(struct ctl *c, int argc, char **argv)
 		return r;
 	if (pod)
 		keep_those_of_pod(&list);
+	if (no_command_line)
+		drop_command_lines(&list);
 	if (ctl_is_json(c))
 		return print_json(c, &list);
 	for (size_t i = 0; i < list.n_missing; i++)
