@@ -124,6 +124,24 @@ static const char *rank_name(struct rpc_arena *a, const char *file)
 	return rpc_arena_strndup(a, base, n);
 }
 
+/* Of why, only what other ranks may contradict is kept. */
+static int keep_collectives(struct merge *m, const struct rpc_gpu_snapshot_result *s, struct rpc_rank *to)
+{
+	const size_t n = s->has_why && s->why.has_collectives ? s->why.n_collectives : 0;
+	int r = 0;
+
+	if (!n)
+		return 0;
+	to->collectives = rpc_arena_array(&m->arena, n, sizeof(*to->collectives));
+	if (!to->collectives)
+		return rpc_arena_error(&m->arena);
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = rpc_copy_struct(&m->arena, &rpc_collective_struct, &s->why.collectives[i], &to->collectives[i]);
+	to->n_collectives = n;
+	to->has_collectives = true;
+	return r;
+}
+
 /* Make a snapshot a merged document of one rank. */
 static int make_rank(struct merge *m, const struct document *d, struct rpc_gpu_snapshot_result *s)
 {
@@ -146,6 +164,8 @@ static int make_rank(struct merge *m, const struct document *d, struct rpc_gpu_s
 	r->has_rank = s->has_host && s->host.has_rank;
 	r->rank = s->host.rank;
 	r->has_packets = count_packets(&d->snapshot, &r->packets);
+	if (keep_collectives(m, &d->snapshot, r) < 0)
+		return -ENOMEM;
 	for (size_t i = 0; i < s->n_missing; i++)
 		missing[i] = rpc_arena_printf(&m->arena, "%s: %s", r->name, s->missing[i]);
 	s->missing = missing;

@@ -99,12 +99,12 @@ int merge_group_sets(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *
 
 /** One of the sentences that say what is wrong with a job. */
 struct merge_line {
-	const char *tag;  /**< `FAULT` or `ODD`; "": it goes on; NULL: nothing is wrong that a tag would name. */
+	const char *tag;  /**< `FAULT`, `MAYBE` or `ODD`; "": it goes on; NULL: nothing is wrong that a tag would name. */
 	bool good;	  /**< All ranks do the same, and no fault was found. */
 	const char *text; /**< In the arena; it may hold what a process chose, so escape it. */
 };
 /**
- * Say what is wrong, faults first, then every odd rank.
+ * Say what is wrong, faults first, then what ranks of one communicator do not agree on, then every odd rank.
  * @param sets  The ranks of each group of @p s.
  * @param ret   At least one line.
  * @return 0, -ENOMEM, -EFBIG (arena).

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What is wrong with a job, in sentences, from its merged document. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -253,16 +254,192 @@ static int add_collectives(struct rpc_arena *a, const struct rpc_gpu_snapshot_re
 	return 1;
 }
 
+/* ------------------------------------------------------------------ operations by number ----- */
+
+/*
+ * Ranks of one communicator that execute different operations under one number, from what `why` says of each process.
+ *
+ * A communicator has no name.  Dispatches count as of one when they have the same number of ranks, when each rank is
+ * there exactly once, and when the ranks agree on who is beside whom.  A process that is in two communicators of that
+ * size is left out with them.  Two communicators of the same ranks still look alike, so that what is said is inferred.
+ */
+
+/* Most operations that one sentence tells apart. */
+#define OPERATIONS_MAX 8
+
+/* What a process executes of a communicator. */
+struct member {
+	const struct rpc_collective *of;
+	size_t process;
+};
+
+static int compare_members(const void *x, const void *y)
+{
+	const struct member *a = x, *b = y;
+
+	if (a->of->ranks != b->of->ranks)
+		return a->of->ranks < b->of->ranks ? -1 : 1;
+	if (a->of->number != b->of->number)
+		return a->of->number < b->of->number ? -1 : 1;
+	if (a->of->rank != b->of->rank)
+		return a->of->rank < b->of->rank ? -1 : 1;
+	return a->process < b->process ? -1 : a->process > b->process;
+}
+
+/* Is a process in another communicator of that size as well?  Then it is not known which of them is that of the others. */
+static bool is_ambiguous(const struct rpc_rank *process, const struct rpc_collective *c)
+{
+	for (size_t i = 0; i < process->n_collectives; i++)
+		if (process->collectives[i].ranks == c->ranks &&
+		    process->collectives[i].communicator != c->communicator)
+			return true;
+	return false;
+}
+
+/* All that tell an operation and its number, in the order of communicators. */
+static struct member *list_members(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, size_t *ret_n)
+{
+	struct member *list;
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_ranks; i++)
+		n += s->ranks[i].n_collectives;
+	list = rpc_arena_array(a, n, sizeof(*list));
+	*ret_n = 0;
+	for (size_t i = 0; list && i < s->n_ranks; i++)
+		for (size_t k = 0; k < s->ranks[i].n_collectives; k++) {
+			const struct rpc_collective *c = &s->ranks[i].collectives[k];
+
+			if (c->operation && c->has_number && !is_ambiguous(&s->ranks[i], c))
+				list[(*ret_n)++] = (struct member){ c, i };
+		}
+	if (list)
+		qsort(list, *ret_n, sizeof(*list), compare_members);
+	return list;
+}
+
+/* Is each rank there once, beside those that say so too? */
+static bool is_communicator(const struct member *list, size_t n)
+{
+	if (n < 2 || n != list[0].of->ranks)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		const struct rpc_collective *c = list[i].of;
+
+		if (c->rank != i || c->next >= n || c->previous >= n || list[c->next].of->previous != i ||
+		    list[c->previous].of->next != i)
+			return false;
+	}
+	return true;
+}
+
+static bool is_one_operation(const struct member *list, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+		if (strcmp(list[i].of->operation, list[0].of->operation) != 0)
+			return false;
+	return true;
+}
+
+/* The operations with their ranks; those with the fewest ranks come first. */
+struct operations {
+	const char *names[OPERATIONS_MAX];
+	struct merge_set sets[OPERATIONS_MAX];
+	size_t n;
+	bool more;
+};
+
+static int add_member(struct rpc_arena *a, size_t n_ranks, const struct member *m, struct operations *o)
+{
+	size_t i = 0;
+	int r = 0;
+
+	while (i < o->n && strcmp(o->names[i], m->of->operation) != 0)
+		i++;
+	if (i == OPERATIONS_MAX) {
+		o->more = true;
+		return 0;
+	}
+	if (i == o->n) {
+		o->names[i] = m->of->operation;
+		r = merge_set_init(a, n_ranks, &o->sets[o->n++]);
+	}
+	if (r == 0)
+		merge_set_add(&o->sets[i], m->process);
+	return r;
+}
+
+static size_t smallest(const struct operations *o, const bool *told)
+{
+	size_t best = o->n;
+
+	for (size_t i = 0; i < o->n; i++)
+		if (!told[i] && (best == o->n || merge_set_count(&o->sets[i]) < merge_set_count(&o->sets[best])))
+			best = i;
+	return best;
+}
+
+static int say_operations(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, const struct member *list, size_t n,
+	       const char **ret)
+{
+	auto_out struct out o = { 0 };
+	struct operations ops = { 0 };
+	bool told[OPERATIONS_MAX] = { false };
+
+	for (size_t i = 0; i < n; i++) {
+		int r = add_member(a, s->n_ranks, &list[i], &ops);
+
+		if (r < 0)
+			return r;
+	}
+	out_fmt(&o, "communicator of %zu ranks, operation 0x%llx: ", n, (unsigned long long)list[0].of->number);
+	for (size_t i = 0; i < ops.n; i++) {
+		size_t at = smallest(&ops, told);
+		const char *ranks = ranks_text(a, s, &ops.sets[at]);
+
+		told[at] = true;
+		out_fmt(&o, "%s%s %s in %s", i ? ", " : "", ranks ? ranks : "?",
+			merge_set_count(&ops.sets[at]) == 1 ? "is" : "are", ops.names[at]);
+	}
+	out_fmt(&o, "%s  [inferred]", ops.more ? ", others in others" : "");
+	*ret = out_error(&o) ? NULL : rpc_arena_strdup(a, o.data);
+	return *ret ? 0 : rpc_arena_error(a);
+}
+
+static int different_operations(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, const char **ret)
+{
+	size_t n;
+	struct member *list = list_members(a, s, &n);
+
+	*ret = NULL;
+	if (!list)
+		return rpc_arena_error(a);
+	for (size_t i = 0, end; i < n; i = end) {
+		for (end = i + 1; end < n && list[end].of->ranks == list[i].of->ranks &&
+				  list[end].of->number == list[i].of->number; end++)
+			;
+		if (is_communicator(list + i, end - i) && !is_one_operation(list + i, end - i))
+			return say_operations(a, s, list + i, end - i, ret);
+	}
+	return 0;
+}
+
+/* ------------------------------------------------------------------ all of it ----------------- */
+
 int merge_headline(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, const struct merge_set *sets,
 		   struct merge_line **ret, size_t *ret_n)
 {
-	struct merge_line *lines = rpc_arena_array(a, FAULTS_MAX + 3 + s->n_exited + s->n_ranks, sizeof(*lines));
-	size_t n, faults;
-	int r = 0;
+	struct merge_line *lines = rpc_arena_array(a, FAULTS_MAX + 4 + s->n_exited + s->n_ranks, sizeof(*lines));
+	const char *differ = NULL;
+	size_t n, causes;
+	int r = lines ? different_operations(a, s, &differ) : rpc_arena_error(a);
 
-	if (!lines)
-		return rpc_arena_error(a);
-	n = faults = add_faults(a, s, sets, lines);
+	if (r < 0)
+		return r;
+	n = add_faults(a, s, sets, lines);
+	if (differ)
+		lines[n++] = (struct merge_line){ "MAYBE", false, differ };
+	causes = n;
 	for (size_t i = 0; i < s->n_ranks; i++) {
 		const struct rpc_rank *k = &s->ranks[i];
 
@@ -273,9 +450,10 @@ int merge_headline(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s,
 						 k->comm, k->pid, k->host)
 			};
 	}
-	if (n == faults)
-		r = none_odd(a, s, sets, !faults, &lines[n++]);
-	if (r == 0)
+	if (n == causes && !differ)
+		r = none_odd(a, s, sets, !causes, &lines[n++]);
+	/* What the names of functions tell is no more than that. */
+	if (r == 0 && !differ)
 		r = add_collectives(a, s, sets, &lines[n]);
 	if (r > 0)
 		n++;

@@ -116,6 +116,8 @@ int device_signal_set(struct app *a, const char *name, int64_t value);
 int device_signal_find(const struct app *a, const char *name, uint64_t *ret);
 /** Map the first 64 KiB of a file at an address, without reading it.  @return 0, -errno. */
 int device_map_file(uint64_t address, const char *path);
+/** Write memory at an address, and have it where there is none.  @return 0, negative. */
+int device_write_memory(uint64_t address, const void *bytes, size_t size);
 /** Write a packet into a place of a queue's ring.  @return 0, -ENOENT (no such AQL queue). */
 int device_packet_write(struct app *a, uint32_t id, uint64_t at, const struct app_packet *p);
 /** Let a queue have so many packets that are not done.  @return 0, -ENOENT. */

@@ -352,6 +352,17 @@ static int cmd_map(struct app *a, const struct words *w)
 	return w->n != 3 || str_to_u64_any(w->w[1], &address) ? -EINVAL : device_map_file(address, w->w[2]);
 }
 
+static int cmd_memory(struct app *a, const struct words *w)
+{
+	static uint8_t buf[PASSED_MAX];
+	uint64_t address;
+	size_t size;
+
+	if (w->n != 3 || str_to_u64_any(w->w[1], &address) || passed_encode(w->w[2], buf, &size))
+		return -EINVAL;
+	return device_write_memory(address, buf, size);
+}
+
 static int cmd_pending(struct app *a, const struct words *w)
 {
 	uint64_t queue, n;
@@ -472,6 +483,7 @@ static const struct {
 	{ "packet", cmd_packet, "QUEUE SLOT invalid|kernel|and|or|value [SIGNAL...] [completion=SIGNAL] [barrier] [eq|ne|lt|gte=N] [mask=N]: what is in a place of the ring" },
 	{ "pending", cmd_pending, "QUEUE N: so many packets are not done; use `idle` before" },
 	{ "map", cmd_map, "ADDRESS PATH: the first 64 KiB of a file in memory" },
+	{ "memory", cmd_memory, "ADDRESS LIST: memory at an address, with what is listed as behind args=" },
 	{ "list", cmd_list, "busy|whole|cycle|gone|newer: spoil the list of code objects" },
 	{ "object", cmd_object, "URI [BIAS]: add a code object to the list" },
 	{ "huge", cmd_huge, "back save areas of queues to come with huge pages" },

@@ -69,6 +69,7 @@ $(eval $(call fuzz_target,waits,waits symbols))
 $(eval $(call fuzz_target,waits_graph,waits))
 $(eval $(call fuzz_target,waits_sass,waits))
 $(eval $(call fuzz_target,waits_collective,waits))
+$(eval $(call fuzz_target,waits_rccl,waits))
 $(eval $(call fuzz_target,store,store))
 
 $(eval $(call fuzz_target,dap,dap disasm protocol,$(protocol_ldlibs) $(disasm_ldlibs) -lpthread))

@@ -64,6 +64,18 @@ class Job(RocmScene):
         return directory
 
 
+def check_numbers(s, held):
+    """The communicator and the work as the library itself lays them out: this is the second sum."""
+    def told():
+        # A first look at so large a library may have no time to look all up.
+        run = s.ctl("why", s.ranks[HELD].pid, LONG_STOP, "-j", patience=120)
+        return json.loads(run.stdout).get("collectives") if run.returncode in (0, 8) else None
+
+    (found,) = wait_until(told, "what the dispatch was given")
+    assert (found["rank"], found["ranks"], found["number"], found["waves"]) == (HELD, s.n, "0x1", held["waves"]), found
+    assert (found["previous"], found["next"]) == ((HELD - 1) % s.n, (HELD + 1) % s.n), found
+
+
 @pytest.mark.parametrize("n", [2, 4])
 def test_the_rank_whose_dispatch_does_not_end(n):
     roots = trees("rccl")
@@ -77,6 +89,7 @@ def test_the_rank_whose_dispatch_does_not_end(n):
         others = [rank for i, rank in enumerate(s.ranks) if i != HELD]
         s.wait_sums(2, others)
         held, = wait_until(lambda: [q for q in s.queues(s.ranks[HELD]) if q["held"]], "the dispatch is held")
+        check_numbers(s, held)
         before = s.look("before")
         time.sleep(APART_S)
         after = s.look("after")

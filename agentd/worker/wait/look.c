@@ -471,7 +471,7 @@ static void find_missing(struct look *l)
 						 l->undecoded[i].reason));
 }
 
-static void find_waits(struct look *l)
+static void find_waits(struct look *l, struct rpc_why_get_result *ret)
 {
 	if (look_is_nvidia(l)) {
 		look_at_warps(l);
@@ -480,6 +480,7 @@ static void find_waits(struct look *l)
 	look_at_polls(l);
 	look_at_blocks(l);
 	look_at_queues(l);
+	look_at_collectives(l, ret);
 }
 
 int wait_tell(struct target *t, struct rpc_arena *a, const struct wait_options *o, const struct snapshot *seen,
@@ -499,7 +500,7 @@ int wait_tell(struct target *t, struct rpc_arena *a, const struct wait_options *
 		o->of_wave[i] = WAIT_NONE;
 	r = find_places(&l, o);
 	if (r == 0) {
-		find_waits(&l);
+		find_waits(&l, ret);
 		r = l.failed ? -ENOMEM : solve(&l, ret);
 	}
 	if (r == 0) {

@@ -145,6 +145,11 @@ void look_at_warps(struct look *l);
 /** Find waves that poll memory. */
 void look_at_polls(struct look *l);
 
+/* collectives.c */
+
+/** Tell which collective operations are executed. */
+void look_at_collectives(struct look *l, struct rpc_why_get_result *ret);
+
 /* queues.c */
 
 /** Find the queues that wait; the waits of waves are known. */

@@ -141,6 +141,17 @@ static void print_wait(struct ctl *c, const struct rpc_wait *w)
 	put_line(c, w->has_stuck ? w->stuck ? "STUCK" : "MOVES" : "WAITS", w->text, confidence_of(c, w->confidence));
 }
 
+static void print_collective(struct ctl *c, const struct rpc_collective *k)
+{
+	const char *number = k->has_number ? rpc_arena_printf(&c->arena, "operation 0x%" PRIx64, k->number) :
+					     "operations that are not told apart";
+
+	put_line(c, "RANK",
+		 rpc_arena_printf(&c->arena, "%u of a communicator of %u: in %s, %s (%u waves of queue %u)", k->rank, k->ranks,
+				  k->operation ? k->operation : "a collective operation", number, k->waves, k->queue_id),
+		 confidence_of(c, k->confidence));
+}
+
 /* What two samples show and do not prove. */
 static bool is_candidate(const struct rpc_why_get_result *r, const struct rpc_wait_cause *cause)
 {
@@ -183,6 +194,8 @@ static int print_text(struct ctl *c, const struct rpc_why_get_result *r)
 			print_cause(c, r, &r->causes[i], "MAYBE");
 	for (size_t i = 0; i < r->n_waits && i < waits; i++)
 		print_wait(c, &r->waits[i]);
+	for (size_t i = 0; i < r->n_collectives; i++)
+		print_collective(c, &r->collectives[i]);
 	if (r->n_waits > waits)
 		out_fmt(&c->output.text, "%*s(%zu more: --verbose)\n", INDENT, "", r->n_waits - waits);
 	return 0;

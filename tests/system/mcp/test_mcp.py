@@ -265,6 +265,7 @@ WAITS = {
     ("amd", "fault-at-barrier"): r"CAUSE  wave 3 of workgroup \(0,0,0\) of gemm, .* \(train\.hip:61\), has stopped \(memory_violation\)",
     ("amd", "late-at-barrier"): r"CAUSE  wave 3 of workgroup \(0,0,0\) of gemm, .* \(train\.hip:72\), is the same in both samples",
     ("amd", "no-signal"): r"CAUSE  the host, a copy engine or another process: no packet in the queues of this process gives signal 0x",
+    ("amd", "other-collective"): r"RANK   2 of a communicator of 4: in AllGather, operation 0x28c ",
     ("amd", "own-stream"): r"CAUSE  a circle: packet 1 of queue 0 \(gemm\) waits for signal .* waits for packet 0 of queue 0 ",
     ("amd", "two-streams"): r"CAUSE  a circle: packet 1 of queue 0 \(gemm\) waits for signal .* packet 1 of queue 1 \(embedding\) waits ",
     ("cuda", "crossed-barriers"): r"MAYBE  a circle: warps 4-7 of block \(0,0,0\) of exchange, .* wait for warps 0-3 ",

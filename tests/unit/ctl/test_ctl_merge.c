@@ -620,7 +620,68 @@ static void says_who_is_in_which_collective(void)
 	}
 }
 
-TEST_SUITE(ctl_merge, TEST(says_who_is_in_which_collective), TEST(says_how_two_ranks_differ),
+/* What a rank says of a communicator of four. */
+static struct rpc_collective member(uint32_t rank, const char *operation, uint64_t number)
+{
+	return (struct rpc_collective){ .operation = operation, .has_number = true, .number = number,
+					.communicator = 0x7f0000001000, .rank = rank, .ranks = 4,
+					.previous = (rank + 3) % 4, .next = (rank + 1) % 4 };
+}
+
+/* Of which communicator a dispatch is, only all ranks of it can say; else nothing is said. */
+static void says_who_is_in_another_operation_of_a_communicator(void)
+{
+	static const char said[] =
+		"MAYBE  communicator of 4 ranks, operation 0x28c: rank2 is in AllGather, rank0,rank1,rank3 are in AllReduce  [inferred]\n";
+	enum { SPLIT, ALIKE, BEHIND, NO_NUMBER, NO_NAME, TWICE, NEIGHBOURS, OTHER_SIZE, TWO_COMMUNICATORS, TWO_LAUNCHES, N_ROWS };
+
+	for (unsigned row = 0; row < N_ROWS; row++) {
+		auto_call(merge_destroyp) struct merge *m = merge_create();
+		struct rpc_gpu_snapshot_result s;
+		auto_rpc_arena struct rpc_arena arena;
+		auto_out struct out o;
+
+		rpc_arena_init(&arena, 0);
+		out_init(&o, 0);
+		for (unsigned rank = 0; rank < 4; rank++) {
+			struct rpc_collective list[2] = { member(rank, rank == 2 ? "AllGather" : "AllReduce", 0x28c) };
+			struct agent_err err = { 0 };
+			struct snapshot_build b;
+			char name[32];
+			struct document d = rank_document(&b, name, rank, "g100:64@0/5");
+			size_t n = 1;
+
+			if (row == ALIKE)
+				list[0].operation = "AllReduce";
+			if (rank == 2 && row == BEHIND)
+				list[0].number--;
+			if (rank == 2 && row == NO_NUMBER)
+				list[0].has_number = false;
+			if (rank == 2 && row == NO_NAME)
+				list[0].operation = NULL;
+			if (rank == 2 && row == TWICE)
+				list[0].rank = 1;
+			if (rank == 2 && row == NEIGHBOURS)
+				list[0].next = 1;
+			if (rank == 2 && row == OTHER_SIZE)
+				list[0].ranks = 5;
+			if (row == TWO_COMMUNICATORS || row == TWO_LAUNCHES) {
+				list[n++] = member(rank, "AllReduce", 7);
+				list[1].communicator += row == TWO_COMMUNICATORS ? 0x1000 : 0;
+			}
+			d.snapshot.has_why = d.snapshot.why.has_collectives = true;
+			d.snapshot.why.collectives = list;
+			d.snapshot.why.n_collectives = n;
+			TEST_EQ_FATAL(merge_add(m, &d, &err), 0);
+		}
+		TEST_EQ_FATAL(merge_finish(m, &s), 0);
+		TEST_ROW_EQ(row, merge_print(&arena, &o, &s, &(struct table_form){ .legend = true }), 0);
+		TEST_ROW_EQ(row, !strncmp(o.data, said, strlen(said)), row == SPLIT || row == TWO_LAUNCHES);
+		TEST_ROW_EQ(row, strstr(o.data, "MAYBE") != NULL, row == SPLIT || row == TWO_LAUNCHES);
+	}
+}
+
+TEST_SUITE(ctl_merge, TEST(says_who_is_in_another_operation_of_a_communicator), TEST(says_who_is_in_which_collective), TEST(says_how_two_ranks_differ),
 	   TEST(copies_documents), TEST(prints_and_reads_sets), TEST(adds_up_ranks), TEST(adds_up_parts),
 	   TEST(names_the_odd_one),
 	   TEST(steps_do_not_matter), TEST(refuses_a_rank_twice), TEST(refuses_sets_that_lie),

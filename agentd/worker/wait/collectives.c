@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which collective operation of which communicator the waves of a dispatch execute.  The arguments
+ * of its kernel lead to both: they are what the process wrote, are read while the queues run, and
+ * are believed only where they fit together.
+ */
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+#include "agentd/worker/wait/look.h"
+#include "waits/collective.h"
+#include "waits/packet.h"
+#include "waits/rccl.h"
+
+/* Most dispatches that are looked at: a process has few communicators, and each executes one at a
+ * time. */
+#define LAUNCHES_MAX 16u
+
+static const char OTHER_LAYOUT[] =
+	"they execute a collective operation of RCCL whose communicator is not laid out as known";
+
+/* A dispatch of a kernel of RCCL. */
+struct launch {
+	const struct wave *first;
+	uint64_t arguments, dispatch; /* 0, and any, where it is not known. */
+	uint32_t waves;
+	uint32_t site;      /* Of the wave that was looked at last. */
+	char operation[32]; /* By the names of device functions; "": none was seen. */
+	bool differs;       /* They are of several operations. */
+};
+
+struct launches {
+	struct look *look;
+	struct launch list[LAUNCHES_MAX];
+	size_t n;
+	uint32_t other_site; /* Of the wave that was last found to be in none. */
+	bool cut;
+};
+
+static bool is_of(const struct wave *a, const struct wave *b)
+{
+	return a->gpu_id == b->gpu_id && a->queue_id == b->queue_id && a->has_dispatch == b->has_dispatch &&
+	       (!a->has_dispatch || a->dispatch == b->dispatch);
+}
+
+/* Which operation the device function around a wave is of.  @param ret  Points into the name. */
+static bool find_function(struct look *l, const struct wave *w, struct waits_collective *ret)
+{
+	struct code_symbol f;
+
+	return code_function(&l->code, w->pc, &f) == 0 && waits_collective_read(f.raw, ret) == 0 && ret->is_function;
+}
+
+/* A wave that does not say which packet it is of has no kernel either, where it is in a device function. */
+static bool is_candidate(struct launches *s, const struct wave *w)
+{
+	const struct location_kernel *k = &s->look->places.kernels[w->kernel];
+	struct waits_collective c;
+	bool is = waits_rccl_is_kernel(k->raw);
+
+	if (!is && !w->has_dispatch && !k->raw && w->site != s->other_site)
+		is = find_function(s->look, w, &c);
+	if (!is)
+		s->other_site = w->site;
+	return is;
+}
+
+static struct launch *launch_of(struct launches *s, const struct wave *w)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (is_of(s->list[i].first, w))
+			return &s->list[i];
+	if (!is_candidate(s, w))
+		return NULL;
+	if (s->n == LAUNCHES_MAX) {
+		s->cut = true;
+		return NULL;
+	}
+	s->list[s->n] = (struct launch){ .first = w, .site = UINT32_MAX };
+	return &s->list[s->n++];
+}
+
+/* The kernel is named after one operation of many: what it does is said by the device function
+ * around the wave. */
+static void take_operation(struct launches *s, struct launch *to, const struct wave *w)
+{
+	struct waits_collective c;
+	size_t n;
+
+	if (w->site == to->site)
+		return;
+	to->site = w->site;
+	if (!find_function(s->look, w, &c))
+		return;
+	n = c.operation.size;
+	if (n >= sizeof(to->operation))
+		return;
+	if (to->operation[0] &&
+	    (strlen(to->operation) != n || memcmp(to->operation, c.operation.text, n) != 0))
+		to->differs = true;
+	memcpy(to->operation, c.operation.text, n);
+	to->operation[n] = '\0';
+}
+
+/* Read a packet of a queue, which is marked as invalid when its device has taken it. */
+static bool read_packet(struct look *l, const struct rpc_queue *q, uint64_t id, struct symbols_aql_packet *ret)
+{
+	const uint64_t slots = q->ring_bytes / SYMBOLS_AQL_PACKET_SIZE;
+	uint8_t bytes[SYMBOLS_AQL_PACKET_SIZE];
+
+	if (!slots || !look_read(l, q->ring_base + id % slots * SYMBOLS_AQL_PACKET_SIZE, bytes, sizeof(bytes)))
+		return false;
+	bytes[0] = bytes[0] == SYMBOLS_AQL_INVALID ? SYMBOLS_AQL_KERNEL_DISPATCH : bytes[0];
+	return symbols_aql_decode(bytes, sizeof(bytes), ret) == 0;
+}
+
+static bool read_counter(struct look *l, uint64_t address, uint64_t *ret)
+{
+	if (!address || !look_read(l, address, ret, sizeof(*ret)))
+		return false;
+	*ret = le64toh(*ret);
+	return true;
+}
+
+/* The oldest packet that is not done, if it starts a kernel of RCCL and the next one waits for its end. */
+static uint64_t oldest_arguments(struct look *l, const struct rpc_queue *q, uint64_t *ret_dispatch)
+{
+	struct code_symbol kernel;
+	struct symbols_aql_packet first, next;
+	uint64_t read, write, again;
+
+	if (!read_counter(l, q->read_pointer, &read) || !read_counter(l, q->write_pointer, &write) || write <= read ||
+	    !read_packet(l, q, read, &first) || code_kernel(&l->code, first.kernel_object, &kernel) < 0 ||
+	    !waits_rccl_is_kernel(kernel.raw))
+		return 0;
+	if (write > read + 1 && (!read_packet(l, q, read + 1, &next) || !next.barrier))
+		return 0;
+	*ret_dispatch = read;
+	return read_counter(l, q->read_pointer, &again) && again == read ? first.kernarg_address : 0;
+}
+
+/* Where the runtime has not asked for it, waves do not say which packet they are of. */
+static void find_arguments(struct look *l, struct launch *to)
+{
+	const struct wave *w = to->first;
+
+	to->arguments = w->has_dispatch ? w->arguments : 0;
+	to->dispatch = w->dispatch;
+	for (size_t i = 0; !w->has_dispatch && i < l->seen->n_queues; i++) {
+		const struct rpc_queue *q = &l->seen->queues[i];
+
+		if (q->queue_id == w->queue_id && q->gpu_id == w->gpu_id && q->type == RPC_QUEUE_TYPE_COMPUTE_AQL &&
+		    q->has_ring_base && q->has_read_pointer && q->has_write_pointer)
+			to->arguments = oldest_arguments(l, q, &to->dispatch);
+	}
+}
+
+/* @return the number of the operation, if all workgroups execute the same one. */
+static int read_number(struct look *l, const struct waits_rccl_launch *launch, uint64_t *ret)
+{
+	uint8_t bytes[WAITS_RCCL_CHANNELS_MAX * WAITS_RCCL_WORK];
+	uint64_t number = 0;
+	int r;
+
+	if (!look_read(l, launch->work, bytes, (size_t)launch->n * WAITS_RCCL_WORK))
+		return -EIO;
+	for (uint32_t i = 0; i < launch->n; i++) {
+		r = waits_rccl_work_read(bytes + (size_t)i * WAITS_RCCL_WORK, WAITS_RCCL_WORK,
+					 &number);
+		if (r == 0 && i && number != *ret)
+			r = -ENOENT;
+		if (r < 0)
+			return r;
+		*ret = number;
+	}
+	return 0;
+}
+
+/* @return 0, -EINVAL (another layout), -EIO. */
+static int read_launch(struct look *l, const struct launch *from, struct rpc_collective *to)
+{
+	uint8_t bytes[WAITS_RCCL_COMM];
+	struct waits_rccl_launch launch;
+	struct waits_rccl_comm comm;
+	int r;
+
+	if (!look_read(l, from->arguments, bytes, WAITS_RCCL_ARGUMENTS))
+		return -EIO;
+	if (waits_rccl_launch_read(bytes, WAITS_RCCL_ARGUMENTS, &launch) < 0)
+		return -EINVAL;
+	if (!look_read(l, launch.comm, bytes, sizeof(bytes)))
+		return -EIO;
+	if (waits_rccl_comm_read(bytes, sizeof(bytes), launch.comm, &comm) < 0)
+		return -EINVAL;
+	r = read_number(l, &launch, &to->number);
+	to->has_number = r == 0;
+	to->communicator = launch.comm;
+	to->rank = comm.rank;
+	to->ranks = comm.ranks;
+	to->previous = comm.previous;
+	to->next = comm.next;
+	return r == -ENOENT ? 0 : r;
+}
+
+static void add(struct launches *s, struct launch *from, struct rpc_why_get_result *ret)
+{
+	struct look *l = s->look;
+	struct rpc_collective c = { .gpu_id = from->first->gpu_id,
+				    .queue_id = from->first->queue_id,
+				    .waves = from->waves,
+				    .confidence = RPC_CONFIDENCE_INFERRED };
+	int r;
+
+	find_arguments(l, from);
+	c.dispatch = from->dispatch;
+	r = from->arguments ? read_launch(l, from, &c) : -EIO;
+	if (r == -EINVAL)
+		look_undecoded(l, OTHER_LAYOUT, from->waves);
+	if (r == -EIO)
+		look_missing(l, "collective operations: what their kernels were given is not readable");
+	if (r < 0)
+		return;
+	if (from->operation[0] && !from->differs)
+		c.operation = rpc_arena_strdup(l->arena, from->operation);
+	ret->collectives[ret->n_collectives++] = c;
+}
+
+void look_at_collectives(struct look *l, struct rpc_why_get_result *ret)
+{
+	const struct target_waves *t = &l->seen->waves;
+	struct launches s = { .look = l, .other_site = UINT32_MAX };
+
+	for (size_t i = 0; i < t->n_waves; i++) {
+		const struct wave *w = &t->waves[i];
+		struct launch *to = launch_of(&s, w);
+
+		if (!to)
+			continue;
+		to->waves++;
+		take_operation(&s, to, w);
+	}
+	if (s.cut)
+		look_missing(l, "collective operations: those of more than 16 dispatches");
+	ret->collectives = rpc_arena_array(l->arena, s.n, sizeof(*ret->collectives));
+	for (size_t i = 0; ret->collectives && i < s.n; i++)
+		add(&s, &s.list[i], ret);
+	ret->has_collectives = ret->n_collectives > 0;
+}
