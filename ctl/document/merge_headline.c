@@ -286,7 +286,10 @@ static int compare_members(const void *x, const void *y)
 	return a->process < b->process ? -1 : a->process > b->process;
 }
 
-/* Is a process in another communicator of that size as well?  Then it is not known which of them is that of the others. */
+/*
+ * Is a process in another communicator of that size as well?  Then it is not known which of them is
+ * that of the others.
+ */
 static bool is_ambiguous(const struct rpc_rank *process, const struct rpc_collective *c)
 {
 	for (size_t i = 0; i < process->n_collectives; i++)
@@ -379,8 +382,8 @@ static size_t smallest(const struct operations *o, const bool *told)
 	return best;
 }
 
-static int say_operations(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, const struct member *list, size_t n,
-	       const char **ret)
+static int say_operations(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s,
+			  const struct member *list, size_t n, const char **ret)
 {
 	auto_out struct out o = { 0 };
 	struct operations ops = { 0 };

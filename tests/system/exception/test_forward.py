@@ -123,7 +123,8 @@ def test_a_subscription_that_cannot_be_narrowed_loses_nothing():
 
 def test_a_subscription_that_fails_leaves_the_earlier_one():
     """Also when another client's is added to it afterwards, which asks the kernel for all of them again."""
-    for more, errno in ((["wave_trap", "wave_abort"], "exceptions"), (["wave_abort"], "exceptions"), (["wave_trap", "wave_abort"], "queues")):
+    both = ["wave_trap", "wave_abort"]
+    for more, errno in ((both, "exceptions"), (["wave_abort"], "exceptions"), (both, "queues")):
         with Scene(gpus="gfx942") as s:
             queue, other = subscribed(s), s.connect()
             s.control(f"errno {errno} EIO 1")

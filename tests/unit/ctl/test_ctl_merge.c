@@ -633,7 +633,10 @@ static void says_who_is_in_another_operation_of_a_communicator(void)
 {
 	static const char said[] =
 		"MAYBE  communicator of 4 ranks, operation 0x28c: rank2 is in AllGather, rank0,rank1,rank3 are in AllReduce  [inferred]\n";
-	enum { SPLIT, ALIKE, BEHIND, NO_NUMBER, NO_NAME, TWICE, NEIGHBOURS, OTHER_SIZE, TWO_COMMUNICATORS, TWO_LAUNCHES, N_ROWS };
+	enum {
+		SPLIT, ALIKE, BEHIND, NO_NUMBER, NO_NAME, TWICE, NEIGHBOURS, OTHER_SIZE, TWO_COMMUNICATORS,
+		TWO_LAUNCHES, N_ROWS
+	};
 
 	for (unsigned row = 0; row < N_ROWS; row++) {
 		auto_call(merge_destroyp) struct merge *m = merge_create();
@@ -681,7 +684,8 @@ static void says_who_is_in_another_operation_of_a_communicator(void)
 	}
 }
 
-TEST_SUITE(ctl_merge, TEST(says_who_is_in_another_operation_of_a_communicator), TEST(says_who_is_in_which_collective), TEST(says_how_two_ranks_differ),
+TEST_SUITE(ctl_merge, TEST(says_who_is_in_another_operation_of_a_communicator),
+	   TEST(says_who_is_in_which_collective), TEST(says_how_two_ranks_differ),
 	   TEST(copies_documents), TEST(prints_and_reads_sets), TEST(adds_up_ranks), TEST(adds_up_parts),
 	   TEST(names_the_odd_one),
 	   TEST(steps_do_not_matter), TEST(refuses_a_rank_twice), TEST(refuses_sets_that_lie),
