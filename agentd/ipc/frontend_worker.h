@@ -61,7 +61,7 @@ struct ipc_readers {
 
 /** What a look has learned of a process that takes long to look at (worker/process/seen.h). */
 struct ipc_looked {
-	uint64_t start_ticks, exe_ino, exe_dev, lib_kib; /**< It is the same as long as these are. */
+	uint64_t start_ticks, exe, lib_kib; /**< It is the same as long as these are. */
 	uint64_t at_ns; /**< CLOCK_MONOTONIC. */
 	uint32_t pid;
 	uint32_t what; /**< enum seen_what. */

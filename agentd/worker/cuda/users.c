@@ -111,6 +111,14 @@ struct looking {
 	struct candidate *list;
 };
 
+/* Whose process it is: /proc/PID is root's where it may not be dumped, and the owner's of a set-user-id program. */
+static uid_t user_of(pid_t pid)
+{
+	struct access_target facts;
+
+	return access_target_read(pid, &facts) < 0 ? (uid_t)-1 : facts.uids[0];
+}
+
 static void lost(void *ctx, size_t i, bool asked)
 {
 	const struct looking *l = ctx;
@@ -118,7 +126,7 @@ static void lost(void *ctx, size_t i, bool asked)
 
 	/* What it has open is told without a look at its memory. */
 	c->what = cuda_uses_nodes(c->pid) ? SEEN_YES : SEEN_NO;
-	seen_lose(l->seen, c->pid, c->uid, asked);
+	seen_lose(l->seen, c->pid, user_of(c->pid), asked);
 }
 
 /*
@@ -127,7 +135,6 @@ static void lost(void *ctx, size_t i, bool asked)
  */
 static int read_maps(struct seen *s, struct relay_turn *turn, pid_t pid, uid_t *uid, struct out *ret)
 {
-	struct access_target facts;
 	auto_close int fd = -1;
 	size_t most;
 	int r;
@@ -139,8 +146,7 @@ static int read_maps(struct seen *s, struct relay_turn *turn, pid_t pid, uid_t *
 		return -ESTALE;
 	if (r)
 		return r;
-	/* A set-user-id program seems to be its owner's, whoever has started it. */
-	*uid = access_target_read(pid, &facts) < 0 ? (uid_t)-1 : facts.uids[0];
+	*uid = user_of(pid);
 	most = seen_allows(s, *uid);
 	relay_leave(turn);
 	r = read_some_maps(fd, most, ret);
@@ -158,7 +164,7 @@ static void look_at(void *ctx, struct relay_turn *turn, size_t i)
 
 	if (seen_find(l->seen, c->pid, &c->what))
 		return;
-	if (!seen_may_ask(l->seen, uid)) {
+	if (l->seen->n_lost && !seen_may_ask(l->seen, user_of(c->pid))) {
 		lost(ctx, i, false);
 		return;
 	}

@@ -177,15 +177,17 @@ static bool is_loaded(struct hoststack_memory *file, struct hoststack_memory *pr
 	       !memcmp(segments, loaded_segments, size);
 }
 
-static bool has_checksum(int fd, const struct hoststack_memory *like, uint32_t checksum)
+static bool has_checksum(struct debug_files *d, int fd, const struct hoststack_memory *like, uint32_t checksum)
 {
 	struct hoststack_memory m = bytes_of(&fd, like);
 	uint8_t bytes[PIECE];
 	uint32_t sum = 0;
 	struct stat st;
 
-	if (fstat(fd, &st) < 0 || (uint64_t)st.st_size > BYTES_MAX)
+	if (fstat(fd, &st) < 0 || (uint64_t)st.st_size > BYTES_MAX ||
+	    (uint64_t)st.st_size > DEBUG_CHECKED_MAX - d->checked)
 		return false;
+	d->checked += (uint64_t)st.st_size;
 	for (uint64_t at = 0, n; at < (uint64_t)st.st_size; at += n) {
 		n = (uint64_t)st.st_size - at < PIECE ? (uint64_t)st.st_size - at : PIECE;
 		if (hoststack_read(&m, at, bytes, n) < 0)
@@ -196,9 +198,10 @@ static bool has_checksum(int fd, const struct hoststack_memory *like, uint32_t c
 }
 
 /* Its checksum is what a link says?  Else it is closed.  @param fd  Is taken over. */
-static int if_linked(int fd, const struct hoststack_memory *like, const struct native_debug_link *link)
+static int if_linked(struct debug_files *d, int fd, const struct hoststack_memory *like,
+		     const struct native_debug_link *link)
 {
-	if (fd < 0 || has_checksum(fd, like, link->checksum))
+	if (fd < 0 || has_checksum(d, fd, like, link->checksum))
 		return fd;
 	close(fd);
 	return -1;
@@ -214,7 +217,7 @@ static bool read_link(const struct debug_files *d, const struct native_module *m
 }
 
 /* The file's own link: beside it, in .debug beside it, or below usr/lib/debug. */
-static bool find_by_link(const struct debug_files *d, struct debug_file *f, struct hoststack_memory *process)
+static bool find_by_link(struct debug_files *d, struct debug_file *f, struct hoststack_memory *process)
 {
 	static const struct {
 		const char *before, *behind;
@@ -232,7 +235,7 @@ static bool find_by_link(const struct debug_files *d, struct debug_file *f, stru
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
 		snprintf(at, sizeof(at), "%s%.*s%s/%s", places[i].before, n, path, places[i].behind, link.name);
-		if (take_file(f, if_linked(open_below(d->root_fd, at), process, &link), process))
+		if (take_file(f, if_linked(d, open_below(d->root_fd, at), process, &link), process))
 			return true;
 	}
 	return false;
@@ -249,13 +252,13 @@ static struct debug_file *find(struct debug_files *d, struct hoststack_memory *p
 		if (d->list[i].of == module)
 			return &d->list[i];
 	if (!d->list)
-		d->list = calloc(DEBUG_FILES_MAX, sizeof(*d->list));
-	if (!d->list || d->n == DEBUG_FILES_MAX)
+		d->list = calloc(DEBUG_MODULES_MAX, sizeof(*d->list));
+	if (!d->list || d->n == DEBUG_MODULES_MAX || d->n_open == DEBUG_FILES_MAX)
 		return NULL;
 	f = &d->list[d->n++];
 	*f = (struct debug_file){ .of = module, .fd = -1 };
-	if (!find_by_build(d, f, process))
-		(void)find_by_link(d, f, process);
+	if (find_by_build(d, f, process) || find_by_link(d, f, process))
+		d->n_open++;
 	return f;
 }
 

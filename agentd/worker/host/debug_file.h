@@ -20,7 +20,10 @@
 #include "hoststack/elf.h"
 #include "hoststack/native/symbols.h"
 
-#define DEBUG_FILES_MAX 64
+/** Most that are open, most modules for which one is looked for, and most bytes whose checksums are made. */
+#define DEBUG_FILES_MAX	  64
+#define DEBUG_MODULES_MAX 1024
+#define DEBUG_CHECKED_MAX (UINT64_C(256) << 20)
 
 struct debug_file;
 struct native_module;
@@ -29,7 +32,8 @@ struct native_module;
 struct debug_files {
 	int root_fd; /**< Root of the process; borrowed; -1: it has none. */
 	struct debug_file *list; /* malloc'ed. */
-	size_t n;
+	size_t n, n_open;
+	uint64_t checked; /* Bytes. */
 };
 
 /**

@@ -13,6 +13,8 @@
 #include "agentd/worker/target/relay.h"
 #include "base/cleanup.h"
 
+/* What processes may write into a list, of which the largest that can be sent has room. */
+#define TEXTS_MAX ((size_t)4 << 20)
 /* What /proc/PID/comm has of `gpu-agent-worker`: TASK_COMM_LEN bytes with the NUL. */
 #define WORKER_COMM "gpu-agent-worke"
 
@@ -114,6 +116,8 @@ struct telling {
 	struct rpc_arena *a;
 	struct found **rows;
 	size_t n;
+	size_t left;	   /* Bytes of TEXTS_MAX. */
+	uint32_t n_silent; /* Processes for whose texts they are too few. */
 };
 
 static void put_rank(struct rpc_arena *a, const struct rank *r, struct rpc_process *p)
@@ -136,7 +140,7 @@ static void put_rank(struct rpc_arena *a, const struct rank *r, struct rpc_proce
  */
 static void tell(void *ctx, struct relay_turn *turn, size_t i)
 {
-	const struct telling *t = ctx;
+	struct telling *t = ctx;
 	struct found *f = t->rows[i];
 	const bool may_look = f->may_look;
 	const pid_t pid = f->user.pid;
@@ -144,6 +148,7 @@ static void tell(void *ctx, struct relay_turn *turn, size_t i)
 	struct command_line line;
 	struct rank rank = { 0 };
 	uint64_t start;
+	size_t size;
 	int r;
 
 	relay_leave(turn);
@@ -156,6 +161,12 @@ static void tell(void *ctx, struct relay_turn *turn, size_t i)
 	/* Its number may be another one's by now. */
 	if (!f->row->has_start_ticks || target_read_start(pid, &start) < 0 || start != f->row->start_ticks)
 		return;
+	size = (r == 0 ? strlen(line.text) : 0) + (rank.from ? strlen(rank.job) : 0);
+	if (size > t->left) {
+		t->n_silent++;
+		return;
+	}
+	t->left -= size;
 	if (r == 0 && line.text[0]) {
 		f->row->command_line = rpc_arena_strdup(t->a, line.text);
 		f->row->command_line_cut = f->row->has_command_line_cut = line.is_cut;
@@ -171,20 +182,24 @@ static void tell_nothing(void *ctx, size_t i, bool asked)
 	t->rows[i]->is_asked = asked;
 }
 
-/* In a namespace of its own the client would not see these processes, nor their arguments. */
-static void tell_of_memory(const struct worker_options *o, struct seen *seen, struct rpc_arena *a, struct found *list,
-			   size_t n)
+/*
+ * In a namespace of its own the client would not see these processes, nor their arguments.
+ * @return processes whose texts are left out because there are too many.
+ */
+static uint32_t tell_of_memory(const struct worker_options *o, struct seen *seen, struct rpc_arena *a,
+			       struct found *list, size_t n)
 {
-	struct telling t = { .a = a, .rows = rpc_arena_array(a, n, sizeof(*t.rows)) };
+	struct telling t = { .a = a, .rows = rpc_arena_array(a, n, sizeof(*t.rows)), .left = TEXTS_MAX };
 	const struct relay_work work = { &t, tell, tell_nothing };
 
 	if (!t.rows || !o->peer_near)
-		return;
+		return 0;
 	for (int others = 0; others < 2; others++)
 		for (size_t i = 0; i < n; i++)
 			if (list[i].row && (list[i].facts.uids[0] != o->peer_uid) == others)
 				t.rows[t.n++] = &list[i];
 	relay_run(&seen->budget, &work, t.n);
+	return t.n_silent;
 }
 
 /* ------------------------------------------------------------------ what is missing ---------- */
@@ -203,6 +218,11 @@ static void add_missing(struct rpc_process_list_result *ret, const char *text)
 		ret->missing[ret->n_missing++] = text;
 }
 
+static const char *why_unasked(const struct seen *seen)
+{
+	return seen->budget.no_thread ? "no thread could be started" : "others did not answer";
+}
+
 /* Processes whose memory could not be read in time.  Those that are in the list say more themselves. */
 static void tell_lost(const struct seen *seen, struct rpc_arena *a, const struct found *list, size_t n,
 		      const struct worker_options *o, const struct rpc_process_list_params *params,
@@ -218,21 +238,22 @@ static void tell_lost(const struct seen *seen, struct rpc_arena *a, const struct
 							  (int)pid));
 	}
 	if (seen->n_unasked)
-		add_missing(ret, rpc_arena_printf(a, "processes: %u were not looked at, because others did not answer, and may use a GPU",
-						  seen->n_unasked));
+		add_missing(ret, rpc_arena_printf(a, "processes: %u were not looked at, because %s, and may use a GPU",
+						  seen->n_unasked, why_unasked(seen)));
 	for (size_t i = 0; i < n; i++)
 		if (list[i].is_lost)
-			add_missing(ret, rpc_arena_printf(a, "process %d: its command line and rank %s", (int)list[i].user.pid,
-							  list[i].is_asked ? "were not told in time: its memory is locked" :
-									     "were not asked for, because others did not answer"));
+			add_missing(ret, rpc_arena_printf(a, "process %d: its command line and rank were not %s%s", (int)list[i].user.pid,
+							  list[i].is_asked ? "told in time; its memory may be locked" :
+									     "asked for, because ",
+							  list[i].is_asked ? "" : why_unasked(seen)));
 }
 
 /* Say what the list lacks: of processes that are read in part only, and of those that are in it. */
 static void tell_missing(const struct seen *seen, struct rpc_arena *a, const struct found *list, size_t n,
-			 const struct worker_options *o, const struct rpc_process_list_params *params,
-			 struct rpc_process_list_result *ret)
+			 uint32_t n_silent, const struct worker_options *o,
+			 const struct rpc_process_list_params *params, struct rpc_process_list_result *ret)
 {
-	ret->missing = rpc_arena_array(a, 2 * n + RELAY_STUCK_MAX + 2, sizeof(*ret->missing));
+	ret->missing = rpc_arena_array(a, 2 * n + RELAY_STUCK_MAX + 3, sizeof(*ret->missing));
 	if (!ret->missing)
 		return;
 	/* Strangers choose how much they map. */
@@ -245,6 +266,9 @@ static void tell_missing(const struct seen *seen, struct rpc_arena *a, const str
 			ret->missing[ret->n_missing++] = rpc_arena_printf(
 				a, "process %d: %s", (int)list[i].user.pid, list[i].user.hidden);
 	tell_lost(seen, a, list, n, o, params, ret);
+	if (n_silent)
+		add_missing(ret, rpc_arena_printf(a, "processes: the command lines and ranks of %u are left out, because there are too many",
+						  n_silent));
 	ret->has_complete = ret->has_missing = ret->n_missing > 0;
 }
 
@@ -255,6 +279,7 @@ int inspect_list(const struct worker_options *o, struct seen *seen, struct rpc_a
 	struct agent_err first = { 0 };
 	struct found *list = NULL;
 	bool any = false;
+	uint32_t n_silent;
 	size_t n = 0;
 
 	for (size_t i = 0; target_list[i]; i++) {
@@ -275,8 +300,8 @@ int inspect_list(const struct worker_options *o, struct seen *seen, struct rpc_a
 	for (size_t i = 0; ret->processes && i < n; i++)
 		if (is_wanted(o, params, &list[i].facts))
 			fill(o, a, &list[i], &ret->processes[ret->n_processes++]);
-	tell_of_memory(o, seen, a, list, n);
-	tell_missing(seen, a, list, n, o, params, ret);
+	n_silent = tell_of_memory(o, seen, a, list, n);
+	tell_missing(seen, a, list, n, n_silent, o, params, ret);
 	if (rpc_arena_error(a))
 		return agent_err_no_memory(err, NULL);
 	qsort(ret->processes, ret->n_processes, sizeof(*ret->processes), by_pid);

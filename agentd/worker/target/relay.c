@@ -216,11 +216,17 @@ void relay_run(struct relay_budget *b, const struct relay_work *work, size_t n)
 	uint64_t slept_ns = 0;
 	size_t next = 0;
 
+	b->no_thread |= n && !r;
 	if (r) {
 		pthread_mutex_lock(&r->lock);
-		while (r->next < r->n && b->stuck < RELAY_STUCK_MAX && start(r) == 0) {
-			const struct relay_turn *turn = wait_for(r, patience_of(b), &slept_ns);
+		while (r->next < r->n && b->stuck < RELAY_STUCK_MAX) {
+			const struct relay_turn *turn;
 
+			if (start(r) < 0) {
+				b->no_thread = true;
+				break;
+			}
+			turn = wait_for(r, patience_of(b), &slept_ns);
 			if (turn)
 				lose(r, b, turn, slept_ns);
 		}

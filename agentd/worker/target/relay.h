@@ -34,6 +34,7 @@
 struct relay_budget {
 	uint64_t waited_ns; /**< For reads that did not end. */
 	uint32_t stuck;	    /**< Threads left behind. */
+	bool no_thread;	    /**< One could not be started, so that nobody was asked. */
 };
 
 /** The turn of a thread. */

@@ -2,10 +2,11 @@
 #include "agentd/worker/target/seen.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include "agentd/worker/target/target.h"
 #include "base/cleanup.h"
@@ -57,26 +58,39 @@ static int read_lib(pid_t pid, uint64_t *ret)
 	return 0;
 }
 
+/*
+ * The file itself is not looked at: its file system may never answer.  The name is enough for a number
+ * (FNV-1a), because a program could only take itself for what it was.
+ */
+static int read_exe(pid_t pid, uint64_t *ret)
+{
+	char path[40], exe[PATH_MAX];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	n = readlink(path, exe, sizeof(exe));
+	if (n < 0)
+		return -errno;
+	*ret = UINT64_C(0xcbf29ce484222325);
+	for (ssize_t i = 0; i < n; i++)
+		*ret = (*ret ^ (unsigned char)exe[i]) * UINT64_C(0x100000001b3);
+	return 0;
+}
+
 static int identify(pid_t pid, struct ipc_looked *ret)
 {
-	struct stat st;
-	char path[40];
 	int r;
 
 	*ret = (struct ipc_looked){ .pid = (uint32_t)pid };
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-	if (stat(path, &st) < 0)
-		return -errno;
-	ret->exe_ino = st.st_ino;
-	ret->exe_dev = st.st_dev;
-	r = target_read_start(pid, &ret->start_ticks);
+	r = read_exe(pid, &ret->exe);
+	if (r == 0)
+		r = target_read_start(pid, &ret->start_ticks);
 	return r < 0 ? r : read_lib(pid, &ret->lib_kib);
 }
 
 static bool is_same(const struct ipc_looked *a, const struct ipc_looked *b)
 {
-	return a->start_ticks == b->start_ticks && a->exe_ino == b->exe_ino && a->exe_dev == b->exe_dev &&
-	       a->lib_kib == b->lib_kib;
+	return a->start_ticks == b->start_ticks && a->exe == b->exe && a->lib_kib == b->lib_kib;
 }
 
 /* Without memory the next look takes longer. */

@@ -161,6 +161,37 @@ def check_told(listed, pid):
         assert "it may use a GPU" in missing[0], missing
 
 
+# A crowd that seems to use a GPU, each of them with the same long argument.
+CROWD = """import ctypes, mmap, os, sys
+libc = ctypes.CDLL(None)
+file = os.open(sys.argv[1], os.O_RDONLY)
+place = mmap.mmap(file, 4096, mmap.MAP_PRIVATE, mmap.PROT_READ)
+for _ in range(int(sys.argv[2])):
+    if not os.fork():
+        libc.prctl(1, 9)
+        libc.pause()
+print("begun", flush=True)
+libc.pause()
+"""
+
+
+def test_a_crowd_of_long_command_lines_is_listed_without_them(monkeypatch):
+    """Command lines have 4 MiB in a list, so that nobody can make it too long to be told; the client's own come first."""
+    with scene(monkeypatch, OWNER) as s:
+        library = s.directory / "libcuda.so.1"
+        library.write_bytes(bytes(4096))
+        os.chmod(s.directory, 0o755)
+        crowd = s.start("crowd", [sys.executable, "-c", CROWD, library, 1100, "x" * 4096], user=BYSTANDER, group=BYSTANDER, extra_groups=[])
+        crowd.wait_line(words="begun")
+        listed = list_for(s, 0)
+        others = [p for p in listed["processes"] if p["uid"] == BYSTANDER]
+        without = [p for p in others if "command_line" not in p]
+        assert len(others) == 1101 and 0 < len(without) < 200, (len(others), len(without))
+        left_out, = [m for m in listed["missing"] if "are left out, because there are too many" in m]
+        assert f" {len(without)} " in left_out and not listed["complete"], left_out
+        assert find(list_for(s, OWNER), s.app.pid)["command_line"] == arguments(s.app.pid)
+
+
 def test_processes_that_never_answer_keep_no_list(monkeypatch):
     with scene(monkeypatch, 0) as s:
         s.rpc.call("process.list")

@@ -220,6 +220,24 @@ static void what_strangers_have_mapped_is_read_in_part(void)
 	seen_deinit(&s);
 }
 
+/* Whoever does not answer is asked no more after two, and keeps nobody else from being seen. */
+static void users_are_lost_each_for_himself(void)
+{
+	struct seen s;
+
+	seen_init(&s, 1000);
+	for (pid_t pid = 1; pid <= 4; pid++) {
+		TEST_ROW_EQ(pid, seen_may_ask(&s, 1001), pid <= (pid_t)SEEN_LOST_MAX);
+		seen_lose(&s, pid, 1001, seen_may_ask(&s, 1001));
+		seen_lose(&s, pid, 1000, true);
+	}
+	TEST_EQ(s.n_lost, SEEN_LOST_MAX + 4);
+	TEST_EQ(s.n_unasked, 4 - SEEN_LOST_MAX);
+	TEST_EQ(seen_may_ask(&s, 0), true);
+	TEST_EQ(seen_may_ask(&s, 1000), true);
+	seen_deinit(&s);
+}
+
 static void what_was_found_is_remembered_until_it_may_be_wrong(void)
 {
 	const size_t n = sizeof(struct ipc_looked);
@@ -241,16 +259,15 @@ static void what_was_found_is_remembered_until_it_may_be_wrong(void)
 	/* The one after that learns it, too, and from when it is. */
 	TEST_EQ_FATAL(next.n, 1);
 	TEST_EQ(next.list[0].at_ns, e.at_ns);
-	for (unsigned i = 0; i < 7; i++) {
+	for (unsigned i = 0; i < 6; i++) {
 		struct ipc_looked other = e;
 
 		other.start_ticks += i == 0;
-		other.exe_ino += i == 1;
-		other.exe_dev += i == 2;
-		other.lib_kib += i == 3;
-		other.at_ns -= i == 4 ? SEEN_KEEP_MS * UINT64_C(1000000) : 0;
-		other.at_ns = i == 5 ? UINT64_MAX : other.at_ns;
-		other.what = i == 6 ? 3 : other.what;
+		other.exe += i == 1;
+		other.lib_kib += i == 2;
+		other.at_ns -= i == 3 ? SEEN_KEEP_MS * UINT64_C(1000000) : 0;
+		other.at_ns = i == 4 ? UINT64_MAX : other.at_ns;
+		other.what = i == 5 ? 3 : other.what;
 		seen_learn(&next, &other, n);
 		TEST_ROW_EQ(i, seen_find(&next, getpid(), &what), false);
 	}
@@ -327,5 +344,6 @@ static void ptrace_scope_needs_privileges(void)
 
 TEST_SUITE(worker_inspect, TEST(doctor_explains_failures), TEST(doctor_checks_the_gpus_of_the_process),
 	   TEST(doctor_of_nobody), TEST(list_names_users_of_the_gpu), TEST(what_strangers_have_mapped_is_read_in_part),
-	   TEST(what_was_found_is_remembered_until_it_may_be_wrong), TEST(refusals_have_reasons),
+	   TEST(what_was_found_is_remembered_until_it_may_be_wrong), TEST(users_are_lost_each_for_himself),
+	   TEST(refusals_have_reasons),
 	   TEST(ptrace_scope_needs_privileges));
