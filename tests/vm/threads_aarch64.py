@@ -17,7 +17,7 @@ BUILD = pathlib.Path(os.environ["BUILD"])
 
 
 def ctl(*argv, want=(0,)):
-    run = subprocess.run([BUILD / "bin/gpu-agentctl", *map(str, argv)], capture_output=True, text=True, timeout=120)
+    run = subprocess.run([BUILD / "bin/gpu-agentctl", *map(str, argv)], capture_output=True, text=True, timeout=400)
     assert run.returncode in want, (argv, run.returncode, run.stdout[-1000:], run.stderr)
     return run.stdout
 
@@ -58,12 +58,61 @@ def live():
     process.wait()
 
 
+REGISTERS = """
+import gdb
+names = [f"x{i}" for i in range(31)] + ["sp", "pc", "cpsr", "fpsr", "fpcr", "tpidr"] + [f"v{i}" for i in range(32)]
+for thread in gdb.selected_inferior().threads():
+    thread.switch()
+    frame = gdb.newest_frame()
+    for name in names:
+        try:
+            print("register", thread.ptid[1], name, frame.read_register(name).format_string(format="x").replace(" ", ""))
+        except (ValueError, gdb.error) as e:
+            print("# no", name, e)
+"""
+
+
+def registers(*target):
+    """{thread: {register: value}} as gdb has them."""
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
+        script.write(REGISTERS)
+        script.flush()
+        told = subprocess.run(["gdb", "-nx", "-batch", *map(str, target), "-x", script.name], capture_output=True, text=True, timeout=400)
+    found = {}
+    for line in told.stdout.split("\n"):
+        if line.startswith("register "):
+            _, tid, name, value = line.split()
+            found.setdefault(int(tid), {})[name] = value
+    assert found, told.stderr
+    return found
+
+
+def same(before, after):
+    """What did not change between two reads of the live process."""
+    return {tid: {name: value for name, value in before[tid].items() if after[tid].get(name) == value} for tid in before}
+
+
+def check_registers(file, program, still, live):
+    """gdb's of the core are those that it saw live, of all that stood still; and so are its frames."""
+    theirs = registers(program, file)
+    assert sorted(theirs) == sorted(still), (sorted(theirs), sorted(still))
+    for tid, values in still.items():
+        assert len(values) >= 50 and {"pc", "sp", "x29", "x30", "tpidr"} <= set(values), (tid, sorted(values))
+        differ = {name: (value, theirs[tid].get(name)) for name, value in values.items() if theirs[tid].get(name) != value}
+        assert not differ, (tid, differ)
+    frames = told_by_gdb(program, file)
+    assert frames == live, (frames, live)
+    print(f"# {sum(map(len, still.values()))} registers and {sum(map(len, frames.values()))} frames of {len(still)} threads")
+
+
 def core():
     pid = os.environ["PID"]
     with tempfile.TemporaryDirectory() as directory:
         file = pathlib.Path(directory) / "core"
-        ctl("dump", pid, "--unified", "-o", file)
         program = os.readlink(f"/proc/{pid}/exe")
+        before, live = registers("-p", pid), told_by_gdb("-p", pid)
+        ctl("dump", pid, "--unified", "-o", file)
+        check_registers(file, program, same(before, registers("-p", pid)), live)
         doc = json.loads(ctl("stacks", "--core", file, "-j", want=(0, 8)))
         theirs = told_by_gdb(program, file)
         assert sorted(theirs) == sorted(t for g in doc["groups"] for t in g["tids"]), (theirs, doc)

@@ -3,9 +3,10 @@
 #include <unistd.h>
 
 #include "agentd/worker/process/memory.h"
+#include "base/page.h"
 #include "testlib.h"
 
-#define PAGE UINT64_C(4096)
+#define PAGE ((uint64_t)page_bytes())
 
 /* Pages [from, to) are readable; a read that goes beyond fails as a whole, as amdgpu's does. */
 static struct {
@@ -40,7 +41,7 @@ static bool right_bytes(const uint8_t *buf, uint64_t at, size_t n)
 /* Short at the end of what is mapped, at whatever offset and size it is asked. */
 static void reads_are_split_and_short(void)
 {
-	static const struct {
+	const struct {
 		uint64_t at;
 		size_t size;
 		ssize_t want;
@@ -75,10 +76,10 @@ static void reads_are_split_and_short(void)
 static void a_hole_ends_the_read(void)
 {
 	const struct memory m = { .fd = 5, .pread = fake_pread };
-	static uint8_t buf[1 << 20];
+	uint8_t *buf = test_tail_alloc(256 * PAGE);
 
 	fake = (typeof(fake)){ .from = 0, .to = 20 * PAGE, .err = EIO };
-	TEST_EQ(memory_read(&m, 0, buf, sizeof(buf)), 20 * PAGE);
+	TEST_EQ(memory_read(&m, 0, buf, 256 * PAGE), 20 * PAGE);
 	CU_ASSERT_TRUE(fake.calls < 24);
 }
 
