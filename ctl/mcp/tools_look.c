@@ -17,8 +17,6 @@ static int build_list(const struct mcp_input *in, struct mcp_command *cmd, struc
 {
 	if (!input_number(in, "records")) {
 		words_verb(in, cmd, "list");
-		/* Anybody on the machine can write 4 KiB into each of them for an assistant to read. */
-		words_add(cmd, "--no-command-line");
 		return 0;
 	}
 	words_verb(in, cmd, "cores");

@@ -9,12 +9,12 @@
 #include "ctl/job/pods.h"
 
 static const char *pod;
-static bool pids_only, no_command_line;
+static bool pids_only, with_command_line;
 
 static const struct argv_option options[] = {
 	{ "pod-uid", 0, ARGV_STRING, &pod, "UID", "only processes of this pod of Kubernetes" },
 	{ "pids", 0, ARGV_FLAG, &pids_only, NULL, "print process ids alone, one a line" },
-	{ "no-command-line", 0, ARGV_FLAG, &no_command_line, NULL, "leave out what processes were called with" },
+	{ "command-line", 0, ARGV_FLAG, &with_command_line, NULL, "also show what processes were called with" },
 	{ 0 },
 };
 
@@ -92,7 +92,7 @@ static int print_processes(struct ctl *c, const struct rpc_process_list_result *
 		table_u64_if(&t, p->has_ns_pid, p->ns_pid);
 		table_str(&t, p->container);
 		table_str(&t, rank_text(c, p));
-		table_str(&t, p->command_line);
+		table_str(&t, with_command_line ? p->command_line : NULL);
 	}
 	return ctl_print_table(c, &t);
 }
@@ -116,19 +116,11 @@ static void keep_those_of_pod(struct rpc_process_list_result *list)
 	list->n_processes = n;
 }
 
-static void drop_command_lines(struct rpc_process_list_result *list)
-{
-	for (size_t i = 0; i < list->n_processes; i++) {
-		list->processes[i].command_line = NULL;
-		list->processes[i].has_command_line_cut = false;
-	}
-}
-
 static int print_json(struct ctl *c, const struct rpc_process_list_result *list)
 {
 	auto_out struct out text = { 0 };
 
-	if (!pod && !no_command_line)
+	if (!pod)
 		return ctl_print_result(c);
 	rpc_process_list_result_encode(&text, list);
 	return ctl_print_json(c, &text);
@@ -160,8 +152,6 @@ static int run(struct ctl *c, int argc, char **argv)
 		return r;
 	if (pod)
 		keep_those_of_pod(&list);
-	if (no_command_line)
-		drop_command_lines(&list);
 	if (ctl_is_json(c))
 		return print_json(c, &list);
 	for (size_t i = 0; i < list.n_missing; i++)

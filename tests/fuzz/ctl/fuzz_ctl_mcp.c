@@ -28,7 +28,7 @@ static void check_command(const struct mcp_command *cmd)
 	for (size_t i = 2; i < cmd->n; i++) {
 		const char *word = cmd->argv[i];
 
-		if (!over && word[0] == '-' && strcspn(word, "=") > strlen("--no-command-line"))
+		if (!over && word[0] == '-' && strcspn(word, "=") > strlen("--until-eof"))
 			abort();
 		if (!over && word[0] == '-' && word[1] != '-')
 			abort();

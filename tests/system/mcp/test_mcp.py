@@ -412,7 +412,7 @@ def test_names_of_the_target_are_data():
             marks = {text_of(c.tool("list")).split()[1] for _ in range(4)}
             assert len(marks) == 4, marks
             # What it was called with is anybody's text, of kilobytes.
-            assert "queues 1; spin" in s.ctl("list").stdout and "queues 1; spin" not in text, text
+            assert "queues 1; spin" in s.ctl("list", "--command-line").stdout and "queues 1; spin" not in text, text
 
 
 def test_a_document_hides_nothing():

@@ -83,7 +83,7 @@ static void makes_commands(void)
 	static const struct {
 		const char *name, *arguments, *want;
 	} rows[] = {
-		{ "list", "{}", "list --no-command-line" },
+		{ "list", "{}", "list" },
 		{ "doctor", "{\"pid\":12}", "doctor -- 12" },
 		{ "doctor", "{\"pid\":\"12\"}", "doctor -- 12" },
 		{ "doctor", "{\"pid\":12.0}", "doctor -- 12" },
