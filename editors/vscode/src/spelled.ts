@@ -14,6 +14,6 @@ export function spelled(text: string): string {
 
 /** The beginning of a text that is too long, with an ellipsis. */
 export function shortened(text: string, longest: number): string {
-	const characters = [...text];
+	const characters = Array.from(text);
 	return characters.length > longest ? `${characters.slice(0, longest - 1).join("")}…` : text;
 }

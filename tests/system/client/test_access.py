@@ -543,7 +543,7 @@ answer = b""
 while answer[:4] != struct.pack("<I", IPC["CLIENT"]):
     answer, fds, _, _ = socket.recv_fds(monitor, 4096, 4)
 own = fds[0]
-_, _, client, _, uid, charge, admin = struct.unpack("<IIQIIII", answer)
+_, _, client, _, uid, charge, admin, _, _ = struct.unpack("<IIQIIIIII", answer)
 print("tries", uid, charge, admin, file=report)
 TRIES[what](client)
 while answer and struct.unpack_from("<I", answer)[0] not in (IPC["STARTED"], IPC["HOOKED"]):
