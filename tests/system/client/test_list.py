@@ -74,9 +74,9 @@ def test_rank_and_arguments_are_told(monkeypatch):
             assert found["start_ticks"] == start_ticks(s.app.pid) and "command_line_cut" not in found, found
             assert "missing" not in listed, listed
     with scene(monkeypatch, 0) as s:
-        text = s.ctl("list").stdout
+        text = s.ctl("list", "--command-line").stdout
         assert "RANK" in text and "3 of 8" in text and arguments(s.app.pid) in text, text
-        found = find(json.loads(s.ctl("list", "-j").stdout), s.app.pid)
+        found = find(json.loads(s.ctl("list", "--command-line", "-j").stdout), s.app.pid)
         assert found.get("rank") == rank, found
 
 
@@ -208,7 +208,7 @@ def test_processes_that_never_answer_keep_no_list(monkeypatch):
             assert found["rank"]["rank"] == 3 and found["command_line"] == arguments(s.app.pid), found
             # Half of what a list may take is for a machine that does other things as well.
             assert took < 5, took
-            done = s.ctl("list")
+            done = s.ctl("list", "--command-line")
             assert done.returncode == 0 and f"process {pids[0]}:" in done.stderr and "3 of 8" in done.stdout, done
             # What was left behind ends with its process, while the memory is still locked.
             wait_until(lambda: not inspectors(s), "the workers have ended")
