@@ -15,6 +15,7 @@
 #include "agentd/sandbox.h"
 #include "agentd/worker/cuda/cuda.h"
 #include "agentd/worker/process/deadline.h"
+#include "agentd/worker/process/facts.h"
 #include "agentd/worker/process/yama.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -106,7 +107,7 @@ static int settle_in(struct target_cuda *c, int *ret_environ_fd, int *ret_refuse
 	*ret_refused = 0;
 	if (needs_tracer) {
 		*ret_refused = open_files(c, ret_environ_fd);
-		r = target_read_start(o->pid, &start);
+		r = process_facts_start(o->pid, &start);
 		if (r == 0 && *ret_refused == 0)
 			r = cuda_tracer_start(&c->t.facts, start, c->proc_fd, IPC_FD_TARGET, &c->tracer);
 		if (r < 0)

@@ -47,7 +47,7 @@ static void fill(const struct worker_options *o, struct rpc_arena *a, struct fou
 {
 	f->row = p;
 	process_facts_fill(a, &f->facts, p);
-	p->has_start_ticks = target_read_start(f->user.pid, &p->start_ticks) == 0;
+	p->has_start_ticks = process_facts_start(f->user.pid, &p->start_ticks) == 0;
 	p->vendor = f->vendor;
 	p->gpu_ids = f->user.gpu_ids;
 	p->n_gpu_ids = f->user.n_gpu_ids;
@@ -159,7 +159,7 @@ static void tell(void *ctx, struct relay_turn *turn, size_t i)
 	if (!relay_enter(turn))
 		return;
 	/* Its number may be another one's by now. */
-	if (!f->row->has_start_ticks || target_read_start(pid, &start) < 0 || start != f->row->start_ticks)
+	if (!f->row->has_start_ticks || process_facts_start(pid, &start) < 0 || start != f->row->start_ticks)
 		return;
 	size = (r == 0 ? strlen(line.text) : 0) + (rank.from ? strlen(rank.job) : 0);
 	if (size > t->left) {

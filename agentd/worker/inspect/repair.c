@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "agentd/worker/process/facts.h"
 #include "agentd/worker/target/target.h"
 #include "base/log.h"
 
@@ -14,7 +15,7 @@ static bool is_of_another(const struct worker_options *o)
 
 	if (pread(IPC_FD_UNDO, &left, sizeof(left), IPC_UNDO_SUSPENDED) != sizeof(left))
 		return true;
-	if (target_read_start(o->pid, &start) == 0 && start == left)
+	if (process_facts_start(o->pid, &start) == 0 && start == left)
 		return false;
 	if (pwrite(IPC_FD_UNDO, &none, sizeof(none), IPC_UNDO_SUSPENDED) < 0)
 		log_debug("process %d: the record of an earlier process stays", (int)o->pid);

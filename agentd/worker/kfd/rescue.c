@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agentd/worker/kfd/kfd.h"
+#include "agentd/worker/process/facts.h"
 #include "base/log.h"
 
 /* @return of how many sources faults were sent, or the first error after all were tried. */
@@ -67,7 +68,7 @@ static int attach_and_send(const struct worker_options *o, struct kfd_journal *l
 	uint64_t start;
 	uint64_t program = target_read_program(o->pid);
 	bool look; /* Not used: the monitor, which started this worker, looks in any case. */
-	int r = target_read_start(o->pid, &start);
+	int r = process_facts_start(o->pid, &start);
 
 	if (r == 0 && !l->start_ticks)
 		l->start_ticks = start;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agentd/worker/process/facts.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -44,4 +45,27 @@ void process_facts_fill(struct rpc_arena *a, const struct access_target *facts,
 	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)facts->pid);
 	if (fd_read_file(path, 64 * 1024, &cgroup, &size) == 0)
 		ret->container = process_facts_container(a, cgroup, size);
+}
+
+int process_facts_start(pid_t pid, uint64_t *ret)
+{
+	char path[64];
+	auto_free char *text = NULL;
+	unsigned long long start;
+	const char *paren;
+	size_t size;
+	int r;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	r = fd_read_file(path, 4096, &text, &size);
+	if (r < 0)
+		return r;
+	/* The name in field 2 may contain anything, parentheses included: proc(5). */
+	paren = strrchr(text, ')');
+	if (!paren || sscanf(paren + 1,
+			     " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
+			     &start) != 1)
+		return -EBADMSG;
+	*ret = start;
+	return 0;
 }

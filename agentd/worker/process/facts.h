@@ -24,4 +24,11 @@ void process_facts_fill(struct rpc_arena *a, const struct access_target *facts,
 /** Find the container in a /proc/PID/cgroup text.  @return its name in the arena, or NULL. */
 char *process_facts_container(struct rpc_arena *a, const char *cgroup, size_t size);
 
+/**
+ * Read when a process was started: with its number that says which one it is.
+ * @param ret  Field 22 of /proc/PID/stat, in ticks since the boot.
+ * @return 0, -errno.
+ */
+int process_facts_start(pid_t pid, uint64_t *ret);
+
 #endif /* WORKER_PROCESS_FACTS_H */

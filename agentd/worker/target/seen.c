@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agentd/worker/process/facts.h"
 #include "agentd/worker/target/target.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -84,7 +85,7 @@ static int identify(pid_t pid, struct ipc_looked *ret)
 	*ret = (struct ipc_looked){ .pid = (uint32_t)pid };
 	r = read_exe(pid, &ret->exe);
 	if (r == 0)
-		r = target_read_start(pid, &ret->start_ticks);
+		r = process_facts_start(pid, &ret->start_ticks);
 	return r < 0 ? r : read_lib(pid, &ret->lib_kib);
 }
 

@@ -131,29 +131,6 @@ int target_end(struct target *t, enum rpc_end_reason reason, const char *op, str
 	return -ESRCH;
 }
 
-int target_read_start(pid_t pid, uint64_t *ret)
-{
-	char path[64];
-	auto_free char *text = NULL;
-	unsigned long long start;
-	const char *paren;
-	size_t size;
-	int r;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	r = fd_read_file(path, 4096, &text, &size);
-	if (r < 0)
-		return r;
-	/* The name in field 2 may contain anything, parentheses included: proc(5). */
-	paren = strrchr(text, ')');
-	if (!paren || sscanf(paren + 1,
-			     " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
-			     &start) != 1)
-		return -EBADMSG;
-	*ret = start;
-	return 0;
-}
-
 /* Where the random bytes lie.  @return 0: that cannot be read. */
 static uint64_t find_random(pid_t pid)
 {
@@ -192,7 +169,7 @@ static int read_facts(const struct worker_options *o, struct access_target *fact
 	int r = access_target_read(o->pid, facts);
 
 	if (r == 0)
-		r = target_read_start(o->pid, start);
+		r = process_facts_start(o->pid, start);
 	if (r == -ESRCH || r == -ENOENT || !is_running(0) || (r == 0 && facts->state == 'Z'))
 		return gone(o, err);
 	if (r < 0)

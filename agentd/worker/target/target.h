@@ -469,8 +469,6 @@ bool target_needs_nudge(struct target *t);
 bool target_vendor_matters(const struct worker_options *o, const struct target_ops *ops);
 void target_destroy(struct target *t);
 
-/** target.start_ticks of a process.  @return 0, -errno. */
-int target_read_start(pid_t pid, uint64_t *ret);
 /**
  * What tells the program that a process executes from those that it executes later, whose pid and start
  * are the same: made of the random bytes that the kernel hands to each.
