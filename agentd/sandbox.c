@@ -105,13 +105,13 @@ static const int driver_calls[] = {
 static const int broker_calls[] = { SCMP_SYS(socket), SCMP_SYS(bind),     SCMP_SYS(listen),  SCMP_SYS(connect),
 				    SCMP_SYS(unlink), SCMP_SYS(unlinkat), SCMP_SYS(symlink), SCMP_SYS(symlinkat) };
 
-/* All that a tracer needs, for it gets nothing of the common ones. */
+/* All that a tracer needs, for it gets nothing of the common ones.  setitimer ends a stop that takes too long. */
 static const int tracer_calls[] = {
 	SCMP_SYS(clock_gettime), SCMP_SYS(close), SCMP_SYS(exit), SCMP_SYS(exit_group),
 	SCMP_SYS(newfstatat), SCMP_SYS(pidfd_getfd), SCMP_SYS(poll), SCMP_SYS(ppoll),
-	SCMP_SYS(pread64), SCMP_SYS(read), SCMP_SYS(readlinkat), SCMP_SYS(recvmsg),
-	SCMP_SYS(restart_syscall), SCMP_SYS(rt_sigreturn), SCMP_SYS(sendmsg), SCMP_SYS(wait4),
-	SCMP_SYS(waitid),
+	SCMP_SYS(pread64), SCMP_SYS(process_vm_readv), SCMP_SYS(read), SCMP_SYS(readlinkat), SCMP_SYS(recvmsg),
+	SCMP_SYS(restart_syscall), SCMP_SYS(rt_sigreturn), SCMP_SYS(sendmsg), SCMP_SYS(setitimer),
+	SCMP_SYS(wait4), SCMP_SYS(waitid),
 };
 /*
  * The judge's calls, and those of its children: one becomes a user and tries to look at a process, the

@@ -62,8 +62,8 @@ int sandbox_worker_driver(bool traces, bool permissive, int *ret_notify);
 /** @return whether the connect broker answers a system call of a worker with a driver in it: socket(2) and others. */
 bool sandbox_asks_broker(int call);
 /**
- * Confine a tracer: it may trace as a call in the target needs it, read files, duplicate
- * descriptors of the target, and talk to its worker; it has no other call, not even for memory.
+ * Confine a tracer: it may trace as a call in the target needs it, read files and memory of processes, duplicate
+ * descriptors of the target, and talk to its worker; it has no other call, not even for memory of its own.
  */
 int sandbox_tracer(void);
 /**

@@ -18,6 +18,8 @@
 #define PID_MAX  4194304
 /* Most numbers in a list of args_u32_list(). */
 #define LIST_MAX 1024
+/* What host.stacks accepts as max_stop_ms. */
+#define STOPS_MAX_MS 1000
 
 int args_u32(struct ctl *c, const char *name, const char *text, uint32_t min, uint32_t max,
 	     uint32_t *ret)
@@ -337,4 +339,11 @@ int args_find_wave(struct ctl *c, struct rpc_wave_name *wave)
 	uint32_t lane;
 
 	return args_find_wave_lane(c, wave, &has_lane, &lane);
+}
+
+void args_stops(const struct ctl *c, bool stop, struct rpc_host_stacks_params *p)
+{
+	p->has_stop = p->stop = stop;
+	p->has_max_stop_ms = stop && c->max_stop_ms;
+	p->max_stop_ms = c->max_stop_ms < STOPS_MAX_MS ? c->max_stop_ms : STOPS_MAX_MS;
 }

@@ -233,6 +233,8 @@ int args_duration(struct ctl *c, const char *name, const char *text, uint32_t ma
 		  uint32_t *ret_ms);
 /** Read a time as args_duration(), but a plain number is milliseconds. */
 int args_ms(struct ctl *c, const char *name, const char *text, uint32_t max_ms, uint32_t *ret_ms);
+/** Ask for threads to be stopped, for no longer than --max-stop says, or not. */
+void args_stops(const struct ctl *c, bool stop, struct rpc_host_stacks_params *p);
 /**
  * Read the name of a wave: `QUEUE:UNIT:INDEX`, or `QUEUE:UNIT:DISPATCH@X,Y,Z/N` for what the wave
  * works on, as tables show it.  Arrays live in the arena.  The number of a row of `snapshot` stands

@@ -61,6 +61,21 @@ static void print_findings(struct ctl *c, const struct rpc_host_stacks_result *r
 	}
 }
 
+static void print_stops(struct ctl *c, const struct rpc_host_stacks_result *r)
+{
+	struct out *o = &c->output.text;
+
+	if (c->core)
+		return;
+	if (!r->has_stopped_threads || !r->stopped_threads) {
+		out_str(o, "; none was stopped");
+		return;
+	}
+	out_str(o, "; ");
+	print_count(o, r->stopped_threads, "thread was stopped", "threads were stopped");
+	out_fmt(o, ", %" PRIu64 ".%" PRIu64 " ms in all", r->stopped_us / 1000, r->stopped_us % 1000 / 100);
+}
+
 static void print_head(struct ctl *c, const struct rpc_host_stacks_result *r)
 {
 	struct out *o = &c->output.text;
@@ -68,7 +83,9 @@ static void print_head(struct ctl *c, const struct rpc_host_stacks_result *r)
 	text_put(o, "", r->comm, "");
 	out_fmt(o, "  pid %u  uid %u  ", r->pid, r->uid);
 	print_count(o, r->threads, "thread", "threads");
-	out_fmt(o, ", %u running%s\n", r->running, c->core ? "" : "; none was stopped");
+	out_fmt(o, ", %u running", r->running);
+	print_stops(c, r);
+	out_char(o, '\n');
 	if (r->has_rank)
 		print_rank(o, &r->rank);
 	for (size_t i = 0; i < r->n_python; i++)
@@ -261,6 +278,8 @@ static void print_end(struct out *o, const struct rpc_thread_group *g)
 
 	if (g->truncated)
 		out_fmt(o, "%*s(outer frames are missing)\n", INDENT, "");
+	if (g->has_was_stopped && g->was_stopped)
+		out_fmt(o, "%*s(stopped for a moment)\n", INDENT, "");
 	if ((size_t)g->native_end < ARRAY_SIZE(ends) && ends[g->native_end] && g->state != RPC_THREAD_STATE_ENDED)
 		out_fmt(o, "%*s(%s)\n", INDENT, "", ends[g->native_end]);
 }

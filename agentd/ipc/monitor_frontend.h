@@ -35,6 +35,7 @@ enum ipc_verdict {
 	IPC_VERDICT_OWN_PROCESS, /**< The target is one of the agent's own processes. */
 	IPC_VERDICT_LIMIT,	 /**< There are too many workers, of this user or at all. */
 	IPC_VERDICT_RESCUE,	 /**< A rescue worker is undoing what a dead worker did. */
+	IPC_VERDICT_LOOK_ONLY,	 /**< The client may look at the target, and not stop its threads. */
 	IPC_VERDICT_FAILED,	 /**< The member `status` says why. */
 	IPC_VERDICT_COUNT,
 };
@@ -132,6 +133,8 @@ struct ipc_start {
 	uint32_t pid;	  /**< Target; for inspect workers the process to judge, or 0. */
 	uint32_t timeout_ms; /**< The monitor kills the worker if it has not settled within this time. */
 	uint32_t judge; /**< 1: start nothing, only judge the client against the target of a session. */
+	uint32_t stops; /**< 1: a reader of threads is to stop some, for a client who may control the target. */
+	uint32_t pad;
 };
 
 /** The monitor's answer to struct ipc_start. */

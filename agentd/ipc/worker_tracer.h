@@ -4,7 +4,7 @@
 
 /**
  * @file worker_tracer.h
- * Messages between a worker that has NVIDIA's library and its tracer, which has the right to trace.
+ * Messages between a worker that has NVIDIA's library, or reads stacks, and its tracer, which has the right to trace.
  *
  * The worker makes the pair of sockets.  Its first message says which process the tracer is for;
  * after that each struct ipc_tracer_call is answered by one struct ipc_tracer_answer.  A block of
@@ -22,6 +22,10 @@
 
 /** Most bytes that follow a call or an answer: a thread's vector registers. */
 #define IPC_TRACER_BLOCK_MAX 16384u
+/** The same of IPC_TRACER_SAMPLE: registers, and the top of the stack. */
+#define IPC_TRACER_SAMPLE_MAX 65536u
+/** A function may use so many bytes below its stack pointer (System V ABI of x86-64, 3.2.2); they are read as well. */
+#define IPC_TRACER_RED_ZONE 128u
 /** Longest text of IPC_TRACER_PLACE. */
 #define IPC_TRACER_PLACE_MAX 512u
 
@@ -35,6 +39,11 @@ enum ipc_tracer_verb {
 	IPC_TRACER_SET,	       /**< `what` is enum cudbgshim_part; the block follows the call. */
 	IPC_TRACER_PLACE,      /**< The text of /proc/PID/task/TID/syscall follows the answer. */
 	IPC_TRACER_DESCRIPTOR, /**< Pipe `number` of the process; a duplicate comes with the answer. */
+	/**
+	 * Stop a thread, read it, and let it go, while the tracer holds none.  `number` is the offset of the stack
+	 * pointer in the registers.  They follow the answer, and behind them the stack, as far as it can be read.
+	 */
+	IPC_TRACER_SAMPLE,
 };
 
 /** The process that the worker was allowed to attach to, as it was then. */
@@ -61,7 +70,10 @@ struct ipc_tracer_answer {
 	uint32_t stop;	/**< IPC_TRACER_LOOK: kind of struct cudbgshim_stop. */
 	int32_t sig;
 	uint32_t size; /**< Bytes that follow. */
-	uint32_t pad[12];
+	uint32_t registers; /**< IPC_TRACER_SAMPLE: how many of them are registers. */
+	uint32_t stopped_us; /**< IPC_TRACER_SAMPLE: how long the thread stood still at most. */
+	uint64_t begin; /**< IPC_TRACER_SAMPLE: address of the stack's first byte. */
+	uint32_t pad[8];
 };
 
 _Static_assert(sizeof(struct ipc_tracer_target) == 64 && sizeof(struct ipc_tracer_call) == 64 &&

@@ -129,6 +129,8 @@ static void start_host(struct workers *w, const struct judge_start *m, int *take
 		ret->verdict = IPC_VERDICT_OWN_PROCESS;
 	else if (!access_is_alive(*take_pidfd))
 		ret->verdict = IPC_VERDICT_NO_PROCESS;
+	else if (m->start.stops && m->target.rights < IPC_RIGHT_CONTROL)
+		ret->verdict = IPC_VERDICT_LOOK_ONLY;
 	else if (!quota_allows(w, IPC_KIND_HOST, &m->client))
 		ret->verdict = IPC_VERDICT_LIMIT;
 	else

@@ -98,7 +98,13 @@ static void worker_exec(const struct workers *w, const void *data, int guard)
 			       "--kfd", config->kfd_device, "--kfd-sysfs", config->kfd_sysfs,
 			       "--cuda-library", config->cuda_library,
 			       "--max-suspended-ms", suspended, "--observer-stops-ms", stops,
-			       "--observer-stop-rate-ms", stop_rate, NULL, NULL, NULL, NULL, NULL, NULL };
+			       "--observer-stop-rate-ms", stop_rate, NULL, NULL, NULL, NULL, NULL, NULL, NULL };
+	const struct {
+		const char *name;
+		bool is_set;
+	} flags[] = { { "--admin", client->admin },	     { "--observer", client->observer },
+		      { "--near", client->near },	     { "--stops", start->stops },
+		      { "--permissive", w->setup.permissive }, { "--verbose", w->setup.verbose } };
 	size_t n = 25;
 
 	snprintf(pid, sizeof(pid), "%u", start->pid);
@@ -109,16 +115,9 @@ static void worker_exec(const struct workers *w, const void *data, int guard)
 	snprintf(suspended, sizeof(suspended), "%u", config->max_suspended_ms);
 	snprintf(stops, sizeof(stops), "%u", config->observer_stops_ms);
 	snprintf(stop_rate, sizeof(stop_rate), "%u", config->observer_stop_rate_ms);
-	if (client->admin)
-		argv[n++] = "--admin";
-	if (client->observer)
-		argv[n++] = "--observer";
-	if (client->near)
-		argv[n++] = "--near";
-	if (w->setup.permissive)
-		argv[n++] = "--permissive";
-	if (w->setup.verbose)
-		argv[n++] = "--verbose";
+	for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
+		if (flags[i].is_set)
+			argv[n++] = flags[i].name;
 	child_place_fds(from, to, ARRAY_SIZE(to));
 	child_die_first();
 	/* SIGTERM waits until the worker can undo what it does. */

@@ -1,5 +1,5 @@
 programs += gpu-agent-tracer
-gpu-agent-tracer_src := agentd/tracer/main.c
+gpu-agent-tracer_src := $(addprefix agentd/tracer/,main.c sample.c threads.c)
 gpu-agent-tracer_libs := agentd cudbgshim base
 gpu-agent-tracer_ldlibs := -lseccomp -lcap
 

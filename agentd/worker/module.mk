@@ -1,7 +1,7 @@
 # Rooms, from the lowest on: each may include those above it here; the two back ends know nothing of each other.
 worker_process_src := $(addprefix agentd/worker/process/,code_file.c deadline.c facts.c late_memory.c leader.c mappings.c memory.c \
 	network.c options.c own_workers.c rank.c thread_pool.c undo.c yama.c)
-worker_host_src := $(addprefix agentd/worker/host/,answer.c asyncio.c core.c core_memory.c debug_file.c event_wait.c host.c join.c memory_guard.c native.c reading.c role.c system_call.c task.c)
+worker_host_src := $(addprefix agentd/worker/host/,answer.c asyncio.c core.c core_memory.c debug_file.c event_wait.c host.c memory_guard.c native.c reading.c role.c stops.c system_call.c task.c)
 worker_target_src := $(addprefix agentd/worker/target/,core_file.c relay.c seen.c target.c waves.c)
 worker_snapshot_src := $(addprefix agentd/worker/snapshot/,arguments.c code.c convert.c exception_capture.c exited.c groups.c id_map.c \
 	locations.c queue_waves.c registers.c snapshot.c wave_convert.c)
@@ -21,7 +21,7 @@ worker_inspect_src := $(addprefix agentd/worker/inspect/,command_line.c core_ser
 
 # An archive so that the unit tests link the same objects.
 archives += worker
-worker_src := $(worker_process_src) $(worker_host_src) $(worker_target_src) $(worker_snapshot_src) $(worker_kfd_src) \
+worker_src := $(worker_process_src) agentd/tracer/start.c $(worker_host_src) $(worker_target_src) $(worker_snapshot_src) $(worker_kfd_src) \
 	$(worker_cuda_src) $(worker_wait_src) $(worker_rule_src) $(worker_value_src) $(worker_session_src) $(worker_inspect_src)
 worker_deps := $(protocol_gen)
 worker_libs := worker agentd protocol store kfdtrap cudbgshim values waits symbols corefile hoststack base

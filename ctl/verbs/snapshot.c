@@ -20,8 +20,8 @@
 
 #define AGAIN_MAX_MS	 3600000
 
-static bool each_wave, queues_only, registers, arguments, why, record, any_progress, host;
-static const char *again;
+static bool each_wave, queues_only, registers, arguments, why, record, any_progress;
+static const char *again, *host;
 
 static const struct argv_option options[] = {
 	{ "waves", 0, ARGV_FLAG, &each_wave, NULL, "also one row for each wave", "warps" },
@@ -31,7 +31,8 @@ static const struct argv_option options[] = {
 	{ "why", 0, ARGV_FLAG, &why, NULL, "also what the waves wait for, and who does not come" },
 	{ "queues-only", 0, ARGV_FLAG, &queues_only, NULL, "do not stop queues to see their waves" },
 	{ "record", 0, ARGV_FLAG, &record, NULL, "also let the agent keep it, for `cores`" },
-	{ "host", 0, ARGV_FLAG, &host, NULL, "also what its threads do on the processors, read when the queues run again" },
+	{ "host", 0, ARGV_OPTIONAL, &host, "stop",
+	  "also what its threads do on the processors, read when the queues run again; stop: as `stacks --stop` does" },
 	{ "again", 0, ARGV_STRING, &again, "MS",
 	  "take another one MS milliseconds later (500 at least) and compare: hung, slow or progressing?" },
 	{ "any-progress", 0, ARGV_FLAG, &any_progress, NULL,
@@ -64,6 +65,7 @@ static int add_host(struct ctl *c, struct rpc_gpu_snapshot_result *s)
 
 	if (r < 0)
 		return ctl_fail(c, -r, "asking for threads");
+	args_stops(c, *host, &p);
 	r = ctl_host_stacks(c, &p, &stacks);
 	if (r == 0) {
 		r = host_add(&c->arena, s, &stacks);
@@ -82,11 +84,13 @@ static const char *without_gpu;
 /* A document about a process that has no GPU: what there is are its threads. */
 static int take_threads(struct ctl *c, uint32_t pid, struct rpc_gpu_snapshot_result *ret)
 {
-	const struct rpc_host_stacks_params p = { .pid = pid };
+	struct rpc_host_stacks_params p = { .pid = pid };
 	struct rpc_host_stacks_result stacks;
 	char name[256] = "";
-	int r = ctl_host_stacks(c, &p, &stacks);
+	int r;
 
+	args_stops(c, *host, &p);
+	r = ctl_host_stacks(c, &p, &stacks);
 	if (r < 0)
 		return r;
 	gethostname(name, sizeof(name) - 1);
@@ -232,6 +236,9 @@ static int run(struct ctl *c, int argc, char **argv)
 	uint32_t pause_ms = 0;
 	int r = 0;
 
+	if (host && *host && (strcmp(host, "stop") || c->core))
+		return ctl_usage(c, c->core ? "--host=stop needs a process: threads of a core stand still" :
+					      "--host takes no value, or `stop`");
 	if (each_wave && queues_only)
 		return ctl_usage(c, "--waves and --queues-only exclude each other");
 	if (c->core && (again || record))

@@ -16,6 +16,11 @@ tests/waits_ldflags := -rdynamic -lpthread
 tests/waits_frame_pointer_src := tests/system/host/waits.c
 tests/waits_frame_pointer_cflags := -fno-omit-frame-pointer '-DWAITS_MACHINE="waits_$(processor).h"'
 tests/waits_frame_pointer_ldflags := -rdynamic -lpthread
+# What runs, for test_stops.py.
+plain_programs += tests/stops
+tests/stops_src := tests/system/host/stops.c
+tests/stops_cflags := -fno-omit-frame-pointer '-DWAITS_MACHINE="waits_$(processor).h"'
+tests/stops_ldflags := -rdynamic -lpthread
 endif
 
 ifeq ($(processor),x86_64)

@@ -322,22 +322,26 @@ static void inspect_started(struct request *r, const struct ipc_started *m, int 
 	request_fail(r, &err);
 }
 
-/* @param pid  The process that the worker is about, and that the client must be allowed to look at; 0: none. */
-static int run_inspect(struct request *r, uint32_t pid, const char *params, size_t size, struct agent_err *err)
+static int run_inspect(struct request *r, const char *params, size_t size, struct agent_err *err)
 {
 	static const struct start_ops ops = { .started = inspect_started };
 	int e = request_keep_params(r, params, size, err);
 
 	if (e < 0)
 		return e;
-	r->pid = pid;
-	start_ask(&frontend_of(r)->starts, r, pid ? IPC_KIND_HOST : IPC_KIND_INSPECT, INSPECT_MS, &ops);
+	start_ask(&frontend_of(r)->starts, r, r->pid ? IPC_KIND_HOST : IPC_KIND_INSPECT, INSPECT_MS, &ops);
 	return RPC_LATER;
 }
 
-static uint32_t target_of(enum rpc_method method, const void *params)
+/* The process that the worker is about, and that the client must be allowed to look at, if there is one. */
+static void take_target(struct request *r, const void *params)
 {
-	return method == RPC_METHOD_HOST_STACKS ? ((const struct rpc_host_stacks_params *)params)->pid : 0;
+	const struct rpc_host_stacks_params *p = params;
+
+	if (r->method != RPC_METHOD_HOST_STACKS)
+		return;
+	r->pid = p->pid;
+	r->start_stops = p->has_stop && p->stop;
 }
 
 void handlers_run(struct request *r, const char *params, size_t size)
@@ -362,11 +366,13 @@ void handlers_run(struct request *r, const char *params, size_t size)
 		/* Of what is not even valid, no process is started. */
 		e = rpc_params_decode(r->method, params, size, &arena, &decoded, &err);
 		if (e == 0)
+			take_target(r, decoded);
+		if (e == 0)
 			e = rpc_methods[r->method].place == RPC_PLACE_STORE ?
 				    cores_call(r, params, size, &err) :
 			    r->method == RPC_METHOD_PROCESS_LIST ?
 				    listing_ask(r, decoded, params, size, &err) :
-				    run_inspect(r, target_of(r->method, decoded), params, size, &err);
+				    run_inspect(r, params, size, &err);
 		break;
 	default:
 		e = rpc_front_dispatch(&handlers, frontend_of(r), &call, &arena, r->method, params, size,

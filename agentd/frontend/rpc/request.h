@@ -62,6 +62,7 @@ struct request {
 	const struct start_ops *start_ops;
 	enum ipc_kind start_kind;
 	uint32_t start_id;
+	bool start_stops;  /**< The worker is to stop threads. */
 	bool start_judge;  /**< Nothing is to be started: may the client still do what it does? */
 	bool judged;	   /**< That was asked for this request. */
 	bool is_first;	   /**< Nothing else of its client is served before (conn_wait()). */

@@ -46,7 +46,8 @@ static void ask(struct starts *s, struct request *r)
 				     .kind = r->start_kind,
 				     .pid = r->pid,
 				     .timeout_ms = r->start_ms,
-				     .judge = r->start_judge };
+				     .judge = r->start_judge,
+				     .stops = r->start_stops };
 
 	s->n_asked++;
 	/* Only an adapter gets the client's socket. */
@@ -136,6 +137,9 @@ int start_refusal(const struct ipc_started *m, uint32_t pid, struct agent_err *e
 		[IPC_VERDICT_RESCUE] = { RPC_ERROR_BUSY,
 					 "the agent is still undoing what an earlier session did to process %u",
 					 "try again in a second; if it stays so, the driver hangs: see the agent's log, or end the process" },
+		[IPC_VERDICT_LOOK_ONLY] = { RPC_ERROR_NOT_PERMITTED,
+					    "you may look at process %u, and not stop its threads",
+					    "ask without stops; its owner, root and the agent's admin group may stop them" },
 		[IPC_VERDICT_FAILED] = { RPC_ERROR_FAILED, "cannot start a worker for process %u",
 					 "see the agent's log" },
 	};

@@ -3,20 +3,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/fsuid.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "agentd/child.h"
 #include "agentd/ipc/worker_tracer.h"
+#include "agentd/tracer/start.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -24,7 +21,6 @@
 
 /* It waits for nothing itself, so an answer takes no longer than a busy machine does. */
 #define ANSWER_MS 2000
-#define PROGRAM "/gpu-agent-tracer"
 
 /* ------------------------------------------------------------------ asking ------------------- */
 
@@ -229,36 +225,10 @@ int cuda_open_memory(int proc_fd)
 	return fd < 0 ? -error : fd;
 }
 
-static _Noreturn void run(const char *program, int sock, int proc_fd, int pidfd, int maps_fd)
-{
-	static const int to[] = { IPC_FD_TRACER_WORKER, IPC_FD_TRACER_PROC, IPC_FD_TRACER_PIDFD,
-				  IPC_FD_TRACER_MAPS };
-	const int from[] = { sock, proc_fd, pidfd, maps_fd };
-	const char *argv[] = { program, NULL };
-
-	child_place_fds(from, to, ARRAY_SIZE(to));
-	/* It ends when the worker does, and has to be there when that one detaches. */
-	child_exec(program, argv, SIGTERM);
-}
-
-static int introduce(const struct cuda_tracer *t, const struct access_target *facts, uint64_t start_ticks)
-{
-	struct ipc_tracer_target m = { .verb = IPC_TRACER_TARGET, .pid = facts->pid, .start_ticks = start_ticks,
-				       .dumpable = facts->dumpable };
-	ssize_t n;
-
-	memcpy(m.uids, facts->uids, sizeof(m.uids));
-	n = fd_send(t->sock, &m, sizeof(m), NULL, 0);
-	return n < 0 ? (int)n : 0;
-}
-
 int cuda_tracer_start(const struct access_target *facts, uint64_t start_ticks, int proc_fd, int pidfd,
 		      struct cuda_tracer *t)
 {
-	/* Not the same open file as the tracer's: reads of one wait for those of the other. */
-	auto_close int maps_fd = openat(proc_fd, "maps", O_RDONLY | O_CLOEXEC), theirs = -1;
-	char program[PATH_MAX];
-	int pair[2], r;
+	int r;
 
 	*t = (struct cuda_tracer){ .sock = -1,
 				   .maps_fd = openat(proc_fd, "maps", O_RDONLY | O_CLOEXEC),
@@ -266,18 +236,7 @@ int cuda_tracer_start(const struct access_target *facts, uint64_t start_ticks, i
 				   .net_fd = openat(proc_fd, "ns/net", O_RDONLY | O_CLOEXEC),
 				   .ops = { seize, interrupt, look, go, get, set, read_file, descriptor,
 					    network, t } };
-	r = maps_fd < 0 || t->maps_fd < 0 ? -EACCES : child_find_directory(program, sizeof(program) - sizeof(PROGRAM));
-	if (r == 0)
-		r = fd_socketpair(0, pair);
-	if (r == 0) {
-		strcat(program, PROGRAM);
-		t->sock = pair[0];
-		theirs = pair[1];
-		t->pid = fork();
-		if (t->pid == 0)
-			run(program, theirs, proc_fd, pidfd, maps_fd);
-		r = t->pid < 0 ? -errno : introduce(t, facts, start_ticks);
-	}
+	r = t->maps_fd < 0 ? -EACCES : tracer_start(facts, start_ticks, proc_fd, pidfd, &t->pid, &t->sock);
 	if (r < 0)
 		cuda_tracer_end(t);
 	return r;
@@ -292,9 +251,7 @@ void cuda_tracer_end(struct cuda_tracer *t)
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
-	/* The end of the socket ends it.  One that does not end is nobody's to wait for. */
-	if (t->pid > 0)
-		waitpid(t->pid, NULL, WNOHANG);
+	tracer_reap(t->pid);
 	*t = (struct cuda_tracer){ .sock = -1, .maps_fd = -1, .auxv_fd = -1, .net_fd = -1 };
 }
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agentd/worker/host/join.h"
 #include "agentd/worker/host/role.h"
+#include "agentd/worker/host/stops.h"
 #include "agentd/worker/host/system_call.h"
 #include "base/cleanup.h"
 #include "symbols/demangle.h"
@@ -63,6 +63,19 @@ static int compare_frames(const struct reading_row *a, const struct reading_row 
 	return order;
 }
 
+/*
+ * A thread that ran stood at any instruction when it was stopped: others that run there stand at others.  Of its
+ * innermost frame the function counts, where its unwind table tells that.
+ */
+static uint64_t place_of(const struct native_stack *s, size_t i)
+{
+	const struct native_place *p = &s->places[i];
+
+	if (i || !s->was_stopped || !p->frame.function)
+		return p->address;
+	return p->address - (p->frame.pc - p->frame.function);
+}
+
 static int compare_native(const struct native_stack *a, const struct native_stack *b)
 {
 	int order = compare_number(a->n, b->n);
@@ -70,12 +83,14 @@ static int compare_native(const struct native_stack *a, const struct native_stac
 	for (size_t i = 0; i < a->n && order == 0; i++) {
 		const struct native_place *x = &a->places[i], *y = &b->places[i];
 
-		order = compare_number(x->address, y->address);
+		order = compare_number(place_of(a, i), place_of(b, i));
 		if (order == 0 && x->module != y->module)
 			order = compare_text(x->module, y->module);
 		if (order == 0)
 			order = compare_number(x->frame.is_guessed, y->frame.is_guessed);
 	}
+	if (order == 0)
+		order = compare_number(a->was_stopped, b->was_stopped);
 	return order ? order : compare_number(a->end, b->end);
 }
 
@@ -202,6 +217,44 @@ static void fill_frames(struct rpc_arena *a, const struct reading_row *row, stru
 	g->proof = (enum rpc_stack_proof)row->proof;
 }
 
+#define EVALUATE "_PyEval_EvalFrameDefault"
+
+static bool is_evaluation(const struct native_place *p)
+{
+	return p->function && !p->frame.is_guessed && !strcmp(p->function, EVALUATE);
+}
+
+/* All frames are there, and both were read while the thread did not run. */
+static bool may_join(const struct reading_row *row)
+{
+	return row->n && !row->is_cut && !row->elided && row->native.end == RPC_NATIVE_END_OUTERMOST &&
+	       row->switches && row->switches == row->native.switches;
+}
+
+/* How many Python frames stand in the place of each native frame; all 0 where that is not certain. */
+static void join_frames(const struct reading_row *row, uint32_t *ret)
+{
+	const struct native_stack *native = &row->native;
+	size_t at = 0, i;
+
+	if (!may_join(row))
+		return;
+	for (i = 0; i < native->n; i++) {
+		if (!is_evaluation(&native->places[i]))
+			continue;
+		/* A call runs the frames up to the one that it was made for. */
+		while (at < row->n) {
+			ret[i]++;
+			if (row->frames[at++].place.is_entry)
+				break;
+		}
+		if (!ret[i])
+			break;
+	}
+	if (i < native->n || at < row->n)
+		memset(ret, 0, native->n * sizeof(*ret));
+}
+
 static const char *readable(struct rpc_arena *a, const char *name)
 {
 	char text[NAME_BYTES];
@@ -218,6 +271,7 @@ static void fill_native(struct rpc_arena *a, const struct reading_row *row, stru
 	uint32_t *joined = rpc_arena_array(a, s->n, sizeof(*joined));
 
 	g->native_end = s->end;
+	g->has_was_stopped = g->was_stopped = s->was_stopped;
 	g->native_frames = rpc_arena_array(a, s->n, sizeof(*g->native_frames));
 	if (!joined || !g->native_frames)
 		return;
@@ -370,6 +424,7 @@ static const struct {
 	[RPC_NATIVE_END_REFUSED] = { "all", "the kernel does not tell its registers" },
 	[RPC_NATIVE_END_NOT_READ] = { "all", "no time or memory was left" },
 	[RPC_NATIVE_END_NOT_ASKED] = { NULL, NULL },
+	[RPC_NATIVE_END_COPY] = { "outer ones", "only the top of the stack was copied while they stood still" },
 };
 
 /* A thread that has ended has no frames to miss. */
@@ -504,11 +559,31 @@ static void find_forgotten_waits(struct rpc_arena *a, const struct reading *r, s
 		r->rows[first].wait.packet.queue_id);
 }
 
+/* It is nothing that the program did. */
+static void tell_interrupted(struct rpc_arena *a, const struct reading *r, struct rpc_host_stacks_result *ret)
+{
+	const struct stops *s = r->from.stops;
+
+	for (size_t i = 0; i < s->n_interrupted && i < STOPS_INTERRUPTED_MAX; i++) {
+		const struct stops_interrupted *one = &s->interrupted[i];
+		auto_free char *name = system_call_name_of(r->tasks->machine, one->call);
+
+		ret->findings[ret->n_findings++] =
+			rpc_arena_printf(a, "thread %u began %s just before it was stopped, and its call ended with EINTR",
+					 one->tid, name ? name : "a system call");
+	}
+	if (s->n_interrupted > STOPS_INTERRUPTED_MAX)
+		ret->findings[ret->n_findings++] = rpc_arena_printf(a, "so did calls of %u other threads",
+								    s->n_interrupted - STOPS_INTERRUPTED_MAX);
+}
+
 static void fill_findings(struct rpc_arena *a, const struct reading *r, pid_t pid, struct rpc_host_stacks_result *ret)
 {
-	ret->findings = rpc_arena_array(a, 2, sizeof(*ret->findings));
+	ret->findings = rpc_arena_array(a, 3 + STOPS_INTERRUPTED_MAX, sizeof(*ret->findings));
 	if (!ret->findings)
 		return;
+	if (r->from.stops)
+		tell_interrupted(a, r, ret);
 	find_stuck_lock(a, r, pid, ret);
 	find_forgotten_waits(a, r, ret);
 	ret->has_findings = ret->n_findings > 0;
@@ -518,6 +593,11 @@ void answer_fill(struct rpc_arena *a, struct reading *r, pid_t pid, struct rpc_h
 {
 	pthread_mutex_lock(&r->mutex);
 	ret->threads = (uint32_t)r->tasks->n;
+	if (r->from.stops) {
+		ret->stopped_us = r->from.stops->stopped_us;
+		ret->has_stopped_threads = true;
+		ret->stopped_threads = r->from.stops->n;
+	}
 	fill_pythons(a, r, ret);
 	fill_groups(a, r, pid, ret);
 	asyncio_fill(a, &r->async, ret);

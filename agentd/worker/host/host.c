@@ -13,12 +13,16 @@
 #include "agentd/privileges.h"
 #include "agentd/sandbox.h"
 #include "agentd/worker/host/answer.h"
+#include "agentd/worker/host/stops.h"
 #include "agentd/worker/process/code_file.h"
 #include "agentd/worker/process/mappings.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/out.h"
+
+/* All stops together, where the client does not say. */
+#define STOPS_MS 10
 
 /* The worker, and what it has of its target. */
 struct host_worker {
@@ -27,6 +31,7 @@ struct host_worker {
 	struct memory memory;
 	struct tasks tasks;
 	int maps_fd, environment_fd, root_fd;
+	struct stops stops;
 	int error; /* Why the target could not be opened; the call is answered with it. */
 	struct agent_err err;
 	struct reading *reading; /* Names in the answer are its own; NULL: nothing was read. */
@@ -95,6 +100,15 @@ static int check_again(const struct host_worker *h, struct agent_err *err)
 	return refuse(h, EPERM, "read stacks", "try again; an administrator may look at every process", err);
 }
 
+/* The tracer looks itself whether the process is still the one that the facts are of. */
+static int prepare_stops(struct host_worker *h, struct agent_err *err)
+{
+	int r = stops_open(&h->stops, &h->facts);
+
+	return r < 0 ? agent_err_set(err, RPC_ERROR_FAILED, -r, "start gpu-agent-tracer", "ask again without stops",
+				     "what stops threads of process %d cannot be started", (int)h->o->pid) : 0;
+}
+
 static int prepare(struct host_worker *h, struct agent_err *err)
 {
 	int r = access_target_read(h->o->pid, &h->facts);
@@ -102,7 +116,9 @@ static int prepare(struct host_worker *h, struct agent_err *err)
 	if (r < 0 || !access_is_alive(IPC_FD_TARGET))
 		return gone(h, err);
 	r = open_files(h, err);
-	return r < 0 ? r : check_again(h, err);
+	if (r == 0)
+		r = check_again(h, err);
+	return r == 0 && h->o->stops ? prepare_stops(h, err) : r;
 }
 
 /* ------------------------------------------------------------------ answering ---------------- */
@@ -137,6 +153,10 @@ static int fill_from(struct host_worker *h, struct rpc_arena *a, const struct rp
 				      .root_fd = h->root_fd,
 				      .tasks = &h->tasks, .children = p->has_children && p->children,
 				      .native = !p->has_native || p->native };
+	if (p->has_stop && p->stop && h->stops.pid) {
+		h->stops.budget_us = 1000 * (p->has_max_stop_ms ? p->max_stop_ms : STOPS_MS);
+		ret->stops = &h->stops;
+	}
 	return reading_take_queues(ret, a, p);
 }
 
@@ -254,6 +274,7 @@ static void cleanup(struct host_worker *h)
 		reading_deinit(h->reading);
 		free(h->reading);
 	}
+	stops_close(&h->stops);
 	tasks_close(&h->tasks);
 	memory_close(&h->memory);
 	if (h->maps_fd >= 0)
@@ -266,8 +287,8 @@ static void cleanup(struct host_worker *h)
 
 int host_run(const struct worker_options *o)
 {
-	struct host_worker h = { .o = o, .memory = MEMORY_NULL, .tasks = { .fd = -1 }, .maps_fd = -1,
-				 .environment_fd = -1, .root_fd = -1 };
+	struct host_worker h = { .o = o, .memory = MEMORY_NULL, .tasks = { .fd = -1 }, .stops = { .sock = -1 },
+				 .maps_fd = -1, .environment_fd = -1, .root_fd = -1 };
 	struct ipc_link link;
 	sigset_t none;
 	int r, status = 1;

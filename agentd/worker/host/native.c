@@ -97,7 +97,7 @@ static int name_frames(struct native_reader *r, const struct native_walk *w, str
 		return -ENOMEM;
 	for (; ret->n < w->n; ret->n++)
 		ret->places[ret->n] = name_frame(r, &w->frames[ret->n]);
-	ret->end = (enum rpc_native_end)w->end;
+	ret->end = w->end == NATIVE_END_COPY ? RPC_NATIVE_END_COPY : (enum rpc_native_end)w->end;
 	return 0;
 }
 
@@ -136,4 +136,23 @@ int native_reader_read(struct native_reader *r, const struct tasks *tasks, const
 		return 0;
 	e = name_frames(r, &w, ret);
 	return e < 0 ? e : 1;
+}
+
+int native_reader_read_copy(struct native_reader *r, const struct native_registers *registers, uint64_t begin,
+			    const void *bytes, size_t size, struct native_stack *ret)
+{
+	const struct native_processor *processor = r->unwinder.processor;
+	struct native_registers last = *registers;
+	struct native_walk w;
+	int e = native_stack_copy_take(&r->unwinder.stack, begin, bytes, size);
+
+	*ret = (struct native_stack){ .was_stopped = true };
+	if (e < 0)
+		return e;
+	native_walk_begin(&w, registers->values[processor->instruction]);
+	e = native_walk_on(&r->unwinder, &w, &last);
+	if (e < 0)
+		return e;
+	ret->reached = last.values[processor->stack_pointer];
+	return name_frames(r, &w, ret);
 }

@@ -31,6 +31,7 @@ struct native_stack {
 	size_t n;
 	uint64_t reached; /**< The stack pointer of the last frame. */
 	bool is_mixed;	  /**< Outer frames are of a later moment than inner ones. */
+	bool was_stopped; /**< The thread stood still for it. */
 	uint64_t switches; /**< How often the thread had been on a processor when it was read. */
 };
 
@@ -57,6 +58,13 @@ int native_reader_init(struct native_reader *r, uint16_t machine, struct memory_
  */
 int native_reader_read(struct native_reader *r, const struct tasks *tasks, const struct task *task,
 		       struct native_stack *ret);
+/**
+ * Read a thread of which all registers and a copy of the stack are of one moment.
+ * @param begin  Address of the copy's first byte.
+ * @return 0; -ENOMEM; what hoststack_read() returns if nothing more can be read.
+ */
+int native_reader_read_copy(struct native_reader *r, const struct native_registers *registers, uint64_t begin,
+			    const void *bytes, size_t size, struct native_stack *ret);
 /**
  * Name the function of a frame that its file does not export, from a debug file.  A file system may never answer.
  * @return whether there is a name now.

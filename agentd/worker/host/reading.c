@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "agentd/worker/host/stops.h"
 #include "agentd/worker/host/system_call.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -323,6 +324,8 @@ static int read_natives(struct reading *r)
 
 	for (size_t i = 0; i < r->tasks->n && e == 0; i++)
 		e = read_native(r, i);
+	if (e == 0 && r->from.stops)
+		e = stops_read(r->from.stops, r);
 	return e;
 }
 

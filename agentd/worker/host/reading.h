@@ -77,6 +77,7 @@ struct reading_from {
 	size_t n_queues;
 	bool children; /**< List child processes, too. */
 	bool native;   /**< Read native frames, too. */
+	struct stops *stops; /**< NULL: no thread is stopped for them. */
 };
 
 struct reading {

@@ -61,6 +61,32 @@ const char *system_call_name(struct rpc_arena *a, pid_t pid, uint16_t machine, c
 	return rpc_arena_strdup(a, name);
 }
 
+bool system_call_restarts(uint16_t machine, const struct task *task)
+{
+	/*
+	 * signal(7), "Interruption of system calls and library functions by stop signals", and as measured.  Not calls
+	 * on descriptors, whose timeouts and drivers are not known, nor those that go on as restart_syscall(2): nobody
+	 * could tell later what the thread waits in.
+	 */
+	static const char *const names[] = { "ppoll", "select", "pselect6", "wait4", "waitid", "pause" };
+	const uint32_t arch = arch_of(machine, task);
+
+	if (task->call == seccomp_syscall_resolve_name_arch(arch, "futex"))
+		return !task->fourth_argument; /* Without a timeout. */
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (task->call == seccomp_syscall_resolve_name_arch(arch, names[i]))
+			return true;
+	return false;
+}
+
+char *system_call_name_of(uint16_t machine, int64_t call)
+{
+	const struct task task = { .call = call };
+
+	return call < 0 || call > INT_MAX ? NULL : seccomp_syscall_resolve_num_arch(arch_of(machine, &task), (int)call);
+}
+
 bool system_call_waits_for_events(uint16_t machine, const struct task *task)
 {
 	return task->has_call && task->is_off && !is_32(task) && event_wait_is_request(task->second_argument) &&

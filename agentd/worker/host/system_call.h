@@ -17,4 +17,12 @@ const char *system_call_name(struct rpc_arena *a, pid_t pid, uint16_t machine, c
 /** Is the thread blocked in the request of AMD's driver that waits for events? */
 bool system_call_waits_for_events(uint16_t machine, const struct task *task);
 
+/**
+ * Does the kernel go on with the system call in which the thread is blocked when the thread was stopped for a moment,
+ * so that the program does not see it?
+ */
+bool system_call_restarts(uint16_t machine, const struct task *task);
+/** Name a system call.  @return malloc'ed; NULL: it is not known. */
+char *system_call_name_of(uint16_t machine, int64_t call);
+
 #endif /* WORKER_HOST_SYSTEM_CALL_H */

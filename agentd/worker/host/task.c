@@ -65,6 +65,21 @@ static uint64_t read_switches(const struct tasks *t, uint32_t tid)
 	return n;
 }
 
+void task_take_call(struct task *task, const char *text)
+{
+	int n;
+
+	task->is_off = !str_starts_with(text, "running");
+	n = sscanf(text, "%" SCNd64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %*s %*s %" SCNx64 " %" SCNx64,
+		   &task->call, &task->first_argument, &task->second_argument, &task->third_argument,
+		   &task->fourth_argument, &task->stack_pointer, &task->instruction);
+	task->has_call = n == 7 && task->call >= 0;
+	/* Not in a call, but for instance in a page fault: -1 SP PC. */
+	task->has_registers = task->has_call || (n >= 1 && task->call == -1 &&
+						 sscanf(text, "%*d %" SCNx64 " %" SCNx64, &task->stack_pointer,
+							&task->instruction) == 2);
+}
+
 /*
  * /proc/PID/task/TID/syscall: the kernel makes sure that the thread was off the processors all the while, and says
  * `running` otherwise (lib/syscall.c).
@@ -73,19 +88,10 @@ static uint64_t read_switches(const struct tasks *t, uint32_t tid)
 static bool read_call(const struct tasks *t, struct task *task)
 {
 	char text[LINE_MAX_];
-	int n;
 
 	if (read_file(t, task->tid, "syscall", text, sizeof(text)) <= 0)
 		return false;
-	task->is_off = !str_starts_with(text, "running");
-	n = sscanf(text, "%" SCNd64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %*s %*s %*s %" SCNx64 " %" SCNx64, &task->call,
-		   &task->first_argument, &task->second_argument, &task->third_argument, &task->stack_pointer,
-		   &task->instruction);
-	task->has_call = n == 6 && task->call >= 0;
-	/* Not in a call, but for instance in a page fault: -1 SP PC. */
-	task->has_registers = task->has_call || (n >= 1 && task->call == -1 &&
-						 sscanf(text, "%*d %" SCNx64 " %" SCNx64, &task->stack_pointer,
-							&task->instruction) == 2);
+	task_take_call(task, text);
 	return true;
 }
 
@@ -188,24 +194,34 @@ int tasks_list(struct tasks *t, bool is_nested)
 	return r;
 }
 
-void tasks_describe(struct tasks *t)
+/* Read the name, which may hold anything, also parentheses, and the state: PID (NAME) STATE ... */
+static char read_name_and_state(const struct tasks *t, const struct task *task, char *name, size_t size)
 {
 	char text[LINE_MAX_];
+	const char *open, *close;
 
+	if (read_file(t, task->tid, "stat", text, sizeof(text)) < 0 || !(open = strchr(text, '(')) ||
+	    !(close = strrchr(text, ')')) || close < open)
+		return 'X';
+	snprintf(name, size, "%.*s", (int)(close - open - 1), open + 1);
+	return close[1] == ' ' ? close[2] : '?';
+}
+
+void tasks_describe(struct tasks *t)
+{
 	for (size_t i = 0; i < t->n; i++) {
 		struct task *task = &t->list[i];
-		const char *open, *close;
 
-		/* PID (NAME) STATE ...: a name may hold anything, also parentheses. */
-		if (read_file(t, task->tid, "stat", text, sizeof(text)) < 0 || !(open = strchr(text, '(')) ||
-		    !(close = strrchr(text, ')')) || close < open) {
-			task->state = 'X';
-			continue;
-		}
-		snprintf(task->name, sizeof(task->name), "%.*s", (int)(close - open - 1), open + 1);
+		task->state = read_name_and_state(t, task, task->name, sizeof(task->name));
 		str_make_printable(task->name);
-		task->state = close[1] == ' ' ? close[2] : '?';
 	}
+}
+
+char task_state(const struct tasks *t, const struct task *task)
+{
+	char name[sizeof(task->name)];
+
+	return read_name_and_state(t, task, name, sizeof(name));
 }
 
 struct task *tasks_find(const struct tasks *t, uint64_t ns_tid)

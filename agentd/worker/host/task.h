@@ -24,7 +24,7 @@ struct task {
 	bool is_refused;   /**< The kernel would not tell more than whether it waits, and that not of all. */
 	bool has_call;	   /**< It was in a system call, and which one is known: */
 	int64_t call;
-	uint64_t first_argument, second_argument, third_argument;
+	uint64_t first_argument, second_argument, third_argument, fourth_argument;
 	bool has_registers; /**< These two are known: */
 	uint64_t stack_pointer, instruction;
 	const struct native_registers *registers; /**< All of them; NULL: only those two. */
@@ -61,11 +61,15 @@ ssize_t tasks_children(const struct tasks *t, uint32_t *ret, size_t max);
 /** @return the thread that has this id in the process's own namespace, or NULL. */
 struct task *tasks_find(const struct tasks *t, uint64_t ns_tid);
 
+/** @return the state of a thread now, as in /proc/PID/stat; X: it has ended. */
+char task_state(const struct tasks *t, const struct task *task);
 /**
  * See whether a thread is off the processors.  The kernel may refuse to tell the system call; then what an earlier
  * look has found holds as long as the thread was not scheduled.
  */
 void task_look(const struct tasks *t, struct task *task);
+/** Take what /proc/PID/task/TID/syscall says.  @param text  Ends with NUL. */
+void task_take_call(struct task *task, const char *text);
 /** Has it not been put on a processor since the last look, and was it on none then? */
 bool task_has_rested(const struct tasks *t, const struct task *task);
 /** A number that stays the same as long as the thread does not run; 0: not known. */

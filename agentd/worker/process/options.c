@@ -53,6 +53,7 @@ int worker_options_parse(int argc, char **argv, struct worker_options *ret, char
 		{ "cuda-library", 0, ARGV_STRING, &o.cuda_library, "PATH", "CUDA driver library" },
 		{ "admin", 0, ARGV_FLAG, &o.peer_admin, NULL, "the client is an administrator" },
 		{ "observer", 0, ARGV_FLAG, &o.peer_observer, NULL, "the client may look at all" },
+		{ "stops", 0, ARGV_FLAG, &o.stops, NULL, "threads may be stopped for the client" },
 		{ "near", 0, ARGV_FLAG, &o.peer_near, NULL, "the client lives in the agent's namespaces" },
 		{ "permissive", 0, ARGV_FLAG, &o.permissive, NULL, "refuse NVIDIA's library no calls" },
 		{ "verbose", 0, ARGV_FLAG, &o.verbose, NULL, "log more" },

@@ -24,6 +24,7 @@ struct worker_options {
 	uid_t peer_uid;
 	gid_t peer_gid;
 	bool peer_admin, peer_observer;
+	bool stops; /**< The client wants threads to be stopped, and may want that. */
 	bool peer_near; /**< It lives in the agent's namespaces of users and processes. */
 	const char *kfd_device;
 	const char *kfd_sysfs;

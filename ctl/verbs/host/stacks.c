@@ -17,11 +17,13 @@
 #define REPLY_MEMORY_MAX ((size_t)512 << 20)
 
 static const char *again;
-static bool tree, queues;
+static bool tree, queues, stop;
 
 static const struct argv_option options[] = {
 	{ "tree", 0, ARGV_FLAG, &tree, NULL, "also the processes that it has started, and theirs" },
 	{ "queues", 0, ARGV_FLAG, &queues, NULL, "attach for a moment, to name queues that threads wait for (AMD)", "contexts" },
+	{ "stop", 0, ARGV_FLAG, &stop, NULL,
+	  "stop threads whose native frames cannot be read without, one at a time; --max-stop=10ms for all" },
 	{ "again", 0, ARGV_STRING, &again, "MS", "look twice, so long apart, and say which threads have run meanwhile" },
 	{ 0 },
 };
@@ -132,11 +134,14 @@ static int look_at_tree(struct ctl *c, struct look *first)
 	struct family f = { .pids = { first->params.pid }, .n = 1, .json = &json };
 
 	for (size_t i = 0; i < f.n; i++) {
-		struct look l = { .params = { .pid = f.pids[i], .has_children = true, .children = true } };
+		struct look l = { .params = first->params };
 		int r;
 
-		if (i == 0)
-			l.params = first->params;
+		l.params.pid = f.pids[i];
+		if (i) {
+			l.params.queues = NULL;
+			l.params.n_queues = 0;
+		}
 		r = look(c, &l);
 		if (r < 0 && i == 0)
 			return r;
@@ -183,12 +188,13 @@ static int run(struct ctl *c, int argc, char **argv)
 	/* It has one process, and need not say which. */
 	if (c->core)
 		l.params.pid = 1;
-	if (r == 0 && c->core && (again || tree))
-		return ctl_usage(c, "--again and --tree need a process: a core does not change, and has one");
+	if (r == 0 && c->core && (again || tree || stop))
+		return ctl_usage(c, "--again, --tree and --stop need a process: a core does not change, and has one");
 	if (r == 0 && again && tree)
 		return ctl_usage(c, "--again looks at one process, and --tree at several");
 	if (r == 0 && again)
 		r = args_ms(c, "--again", again, AGAIN_MAX_MS, &ms);
+	args_stops(c, stop, &l.params);
 	if (r == 0)
 		r = ctl_connect(c);
 	if (r == 0 && queues)
@@ -201,7 +207,7 @@ static int run(struct ctl *c, int argc, char **argv)
 const struct ctl_verb ctl_verb_stacks = {
 	.name = "stacks",
 	.args = "PID",
-	.summary = "Show what the threads of a process do on the processors; none is stopped",
+	.summary = "Show what the threads of a process do on the processors; none is stopped unless you say so",
 	.options = options,
 	.min_args = 1,
 	.max_args = 1,

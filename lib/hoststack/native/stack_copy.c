@@ -12,6 +12,25 @@ void native_stack_copy_begin(struct native_stack_copy *c, uint64_t stack_pointer
 {
 	c->begin = stack_pointer;
 	c->size = 0;
+	c->is_whole = c->was_left = false;
+}
+
+int native_stack_copy_take(struct native_stack_copy *c, uint64_t begin, const void *bytes, size_t size)
+{
+	native_stack_copy_begin(c, begin);
+	if (size > c->capacity) {
+		uint8_t *grown = realloc(c->bytes, size);
+
+		if (!grown)
+			return -ENOMEM;
+		c->bytes = grown;
+		c->capacity = size;
+	}
+	if (size)
+		memcpy(c->bytes, bytes, size);
+	c->size = size;
+	c->is_whole = true;
+	return 0;
 }
 
 void native_stack_copy_free(struct native_stack_copy *c)
@@ -46,6 +65,14 @@ int native_stack_copy_read(struct native_stack_copy *c, uint64_t address, void *
 	const uint64_t offset = address - c->begin;
 	int r = 0;
 
+	if (c->is_whole && (address < c->begin || offset > c->size || size > c->size - offset)) {
+		c->was_left = true;
+		return -EFAULT;
+	}
+	if (c->is_whole) {
+		memcpy(buf, c->bytes + offset, size);
+		return 0;
+	}
 	if (address < c->begin || offset > NATIVE_COPY_MAX - CHUNK - PAGE || size > PAGE)
 		return hoststack_read(c->memory, address, buf, size);
 	if (offset + size > c->size) {

@@ -227,6 +227,8 @@ static int walk_one(struct native_unwinder *u, struct native_walk *w, struct nat
 	is_signal = rules->is_signal;
 	e = step(u, rules, w, registers);
 	w->end = e == -ENODATA ? NATIVE_END_REGISTER : e < 0 ? NATIVE_END_MEMORY : NATIVE_END_OUTERMOST;
+	if (e < 0 && u->stack.was_left)
+		w->end = NATIVE_END_COPY;
 	if (e <= 0)
 		return hoststack_is_over(e) ? e : 0;
 	if (w->n == NATIVE_DEPTH_MAX) {

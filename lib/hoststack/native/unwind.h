@@ -27,6 +27,7 @@ enum native_end {
 	NATIVE_END_TABLE,     /**< The code has no unwind table, or one that makes no sense. */
 	NATIVE_END_MEMORY,    /**< The stack could not be read, or makes no sense. */
 	NATIVE_END_DEPTH,     /**< There are more than NATIVE_DEPTH_MAX. */
+	NATIVE_END_COPY,      /**< The next one lies beyond the copy of the stack, which is all there is. */
 };
 
 /** One frame. */
