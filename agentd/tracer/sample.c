@@ -27,16 +27,16 @@ static void end_after(unsigned ms)
 	setitimer(ITIMER_REAL, &t, NULL);
 }
 
-/* @param ret_begin  When it still ran. */
-static struct cudbgshim_stop wait_for_stop(struct tracer *t, pid_t tid, uint64_t *ret_begin)
+/* @param begin  In: when it was interrupted; out: when it still ran. */
+static struct cudbgshim_stop wait_for_stop(struct tracer *t, pid_t tid, uint64_t *begin)
 {
 	const struct timespec pause = { .tv_nsec = LOOK_NS };
 	const uint64_t deadline = clock_deadline_ms(WAIT_MS);
-	uint64_t before = clock_now_ns();
+	uint64_t before = *begin;
 	struct cudbgshim_stop stop;
 
 	for (;;) {
-		*ret_begin = before;
+		*begin = before;
 		before = clock_now_ns();
 		stop = tracer_look_at(t, tid);
 		if (stop.kind != CUDBGSHIM_STOP_NONE || before >= deadline)
@@ -99,8 +99,8 @@ static bool let_go(struct tracer *t, pid_t tid, struct cudbgshim_stop stop)
 
 static int stop_and_read(struct tracer *t, const struct ipc_tracer_call *c, struct ipc_tracer_answer *ret)
 {
+	uint64_t begin = clock_now_ns();
 	int r = TRACER_SYS->interrupt(NULL, c->tid);
-	uint64_t begin;
 	struct cudbgshim_stop stop = wait_for_stop(t, c->tid, &begin);
 
 	if (t->is_over)

@@ -55,6 +55,27 @@ static void walk(const struct native_processor *p, struct hoststack_memory *m, u
 	native_unwinder_deinit(&u);
 }
 
+/* A thread that stood still: all registers, and the file's bytes as the copy of its stack. */
+static void walk_copy(const struct native_processor *p, struct hoststack_memory *m, const struct image *image, uint64_t pc,
+		      uint64_t sp)
+{
+	struct native_module module = { .base = BASE, .processor = p, .name = "file" };
+	struct native_unwinder u = { .processor = p, .modules = &module, .n_modules = 1, .stack = { .memory = m } };
+	struct native_registers registers = { .known = 0 };
+	struct native_walk w;
+
+	for (unsigned i = 0; i < p->n_registers; i++)
+		native_registers_set(&registers, i, sp + 8 * (uint64_t)i);
+	native_registers_set(&registers, p->stack_pointer, sp);
+	native_registers_set(&registers, p->instruction, pc);
+	if (native_stack_copy_take(&u.stack, sp, image->data, image->size) == 0) {
+		native_walk_begin(&w, pc);
+		native_walk_on(&u, &w, &registers);
+	}
+	native_symbols_free(&module.symbols);
+	native_unwinder_deinit(&u);
+}
+
 /* The bytes as one entry for a kind of functions and one for a function, and as an expression. */
 static void read_pieces(struct hoststack_memory *m, const uint8_t *data, size_t size)
 {
@@ -106,5 +127,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	walk(&native_x86_64, &m, BASE + (registers[0] & 0xffff), BASE + (registers[1] & 0xffff));
 	m.bytes_left = BYTES;
 	walk(&native_aarch64, &m, BASE + (registers[0] & 0xffff), BASE + (registers[1] & 0xffff));
+	m.bytes_left = BYTES;
+	walk_copy(&native_x86_64, &m, &image, BASE + (registers[0] & 0xffff), registers[1]);
+	m.bytes_left = BYTES;
+	walk_copy(&native_aarch64, &m, &image, BASE + (registers[0] & 0xffff), registers[1]);
 	return 0;
 }

@@ -304,6 +304,25 @@ static void a_guess_that_leads_nowhere_is_none(void)
 	HOLDS(p->walk.n == 1 && p->walk.end == NATIVE_END_REGISTER);
 }
 
+/* What a stopped thread's stack was copied from may have changed since: nothing beyond the copy is asked for. */
+static void a_copy_is_all_there_is(void)
+{
+	static const uint64_t words[] = { 1, 2, 3 };
+	struct native_stack_copy c = { .memory = NULL };
+	uint64_t value = 0;
+
+	HOLDS(native_stack_copy_take(&c, 0x7000, words, sizeof(words)) == 0);
+	HOLDS(native_stack_copy_read(&c, 0x7010, &value, sizeof(value)) == 0 && value == 3 && !c.was_left);
+	HOLDS(native_stack_copy_read(&c, 0x7011, &value, sizeof(value)) == -EFAULT && c.was_left);
+	HOLDS(native_stack_copy_read(&c, 0x6ff8, &value, sizeof(value)) == -EFAULT);
+	HOLDS(native_stack_copy_read(&c, 0x7000, &value, SIZE_MAX) == -EFAULT);
+	HOLDS(native_stack_copy_read(&c, UINT64_MAX, &value, sizeof(value)) == -EFAULT && value == 3);
+	HOLDS(native_stack_copy_take(&c, UINT64_MAX - 7, words, 8) == 0 && !c.was_left);
+	HOLDS(native_stack_copy_read(&c, UINT64_MAX - 7, &value, sizeof(value)) == 0 && value == 1);
+	HOLDS(native_stack_copy_read(&c, 0, &value, sizeof(value)) == -EFAULT);
+	native_stack_copy_free(&c);
+}
+
 TEST_SUITE(hoststack_native, TEST(rules_change_with_the_instruction), TEST(rules_that_make_no_sense), TEST(expressions),
-	   TEST(build_ids), TEST(links_to_debug_files),
+	   TEST(build_ids), TEST(links_to_debug_files), TEST(a_copy_is_all_there_is),
 	   TEST(a_frame_pointer_is_found_or_guessed), TEST(a_guess_that_leads_nowhere_is_none));
