@@ -2,13 +2,13 @@
 /*
  * Threads that run, for test_stops.py.  A line is printed when all are at it.
  * usage: stops spin N      N threads that run below three calls of their own, and never wait
- *        stops signals N   the same, and each gets a queued signal for each line on standard input, which is answered
- *                          with how many have arrived at all
+ *        stops signals N   the same, and another thread queues signals for them until there is a line on standard
+ *                          input; each line is answered with how many were sent, and how many have arrived
  *        stops silent      one that runs on a stack whose outer part nobody ever brings; as nobody
  *        stops chains      one that runs below one chain of calls, then below another
  *        stops wait N      N that wait, in a function whose frame only the frame pointer finds
  *        stops fork        one that waits for the child of its vfork
- *        stops calls       one that enters epoll_wait() again and again, and counts what it returned for each line
+ *        stops calls       one that enters epoll_wait() again and again, and counts how often it was interrupted; a line is answered with that
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +16,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +40,8 @@ EXPORT void *spin_outer(void *unused);
 #define STACK ((size_t)1 << 20)
 #define NOBODY 65534
 
-static atomic_long turns, signals, interrupted;
+static atomic_long turns, sent, signals, interrupted;
+static atomic_bool is_over;
 static pthread_t threads[THREADS_MAX];
 
 void spin_inner(void)
@@ -109,15 +111,26 @@ static void start(long n, void *(*run)(void *), void *stack)
 			exit(1);
 }
 
-static void answer_lines(long n)
+/* A signal often comes while a thread is seized, before it is asked to stop. */
+static void *send_signals(void *number)
 {
 	const union sigval nothing = { .sival_int = 0 };
+
+	for (long i = 0, n = *(const long *)number; !is_over; i++) {
+		sent += !pthread_sigqueue(threads[i % n], SIGRTMIN, nothing);
+		usleep(20);
+	}
+	return NULL;
+}
+
+static void answer_lines(pthread_t *sender)
+{
 	char line[16];
 
 	while (fgets(line, sizeof(line), stdin)) {
-		for (long i = 0; i < n; i++)
-			pthread_sigqueue(threads[i], SIGRTMIN, nothing);
-		printf("%ld %ld\n", signals, interrupted);
+		if (sender && !atomic_exchange(&is_over, true))
+			pthread_join(*sender, NULL);
+		printf("%ld %ld\n", sender ? sent : interrupted, signals);
 		fflush(stdout);
 	}
 }
@@ -201,8 +214,10 @@ static void *poll_again(void *unused)
 int main(int argc, char **argv)
 {
 	const char *kind = argc > 1 ? argv[1] : "";
-	const long n = argc > 2 ? strtol(argv[2], NULL, 10) : 1;
+	static long number;
+	const long n = number = argc > 2 ? strtol(argv[2], NULL, 10) : 1;
 	const struct sigaction act = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+	pthread_t sender;
 	int r = 0;
 
 	sigaction(SIGRTMIN, &act, NULL);
@@ -222,7 +237,9 @@ int main(int argc, char **argv)
 		return 2;
 	puts(r < 0 ? "none" : "ready");
 	fflush(stdout);
-	answer_lines(!strcmp(kind, "signals") ? n : 0);
+	if (!strcmp(kind, "signals") && pthread_create(&sender, NULL, send_signals, &number))
+		return 1;
+	answer_lines(!strcmp(kind, "signals") ? &sender : NULL);
 	for (;;)
 		pause();
 }
