@@ -4,7 +4,7 @@
 
 #include "ctl/document/merge.h"
 
-static bool is_same_job(const struct rpc_process_rank *a, const struct rpc_process_rank *b)
+bool merge_is_same_job(const struct rpc_process_rank *a, const struct rpc_process_rank *b)
 {
 	if (!a->has_world_size || !b->has_world_size || a->world_size != b->world_size)
 		return false;
@@ -18,7 +18,7 @@ static size_t find(const struct rpc_gpu_snapshot_result *s, struct merge_set *ab
 		const struct rpc_rank *r = &s->ranks[i];
 
 		/* A number that is there twice is of two jobs without a name. */
-		if (!r->has_rank || !is_same_job(&s->ranks[0].rank, &r->rank) || r->rank.rank >= absent->n ||
+		if (!r->has_rank || !merge_is_same_job(&s->ranks[0].rank, &r->rank) || r->rank.rank >= absent->n ||
 		    !merge_set_has(absent, r->rank.rank))
 			return 0;
 		merge_set_remove(absent, r->rank.rank);
