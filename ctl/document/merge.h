@@ -114,8 +114,8 @@ struct merge_line {
 	const char *text; /**< In the arena; it may hold what a process chose, so escape it. */
 };
 /**
- * Say what is wrong, faults first, then what ranks of one communicator do not agree on and who waits in a circle, then every
- * odd rank.
+ * Say what is wrong, faults first, then what ranks of one communicator do not agree on and who waits in a circle, then
+ * every odd rank.
  * @param sets  The ranks of each group of @p s.
  * @param ret   At least one line.
  * @return 0, -ENOMEM, -EFBIG (arena).

@@ -36,8 +36,8 @@ static void check_receive(const uint8_t *data, size_t size)
 	for (unsigned int i = 0; i < 2 * WAITS_RCCL_LAYOUTS; i++) {
 		if (waits_rccl_receive_read(i / 2, data, size, i % 2, &comm, &channel, &receive) < 0)
 			continue;
-		if (receive.from >= comm.ranks || receive.from == comm.rank || receive.connection > 2 || !receive.waves ||
-		    receive.waves > 8)
+		if (receive.from >= comm.ranks || receive.from == comm.rank ||
+		    receive.connection > 2 || !receive.waves || receive.waves > 8)
 			__builtin_trap();
 	}
 	if (waits_rccl_connection_read(data, size, &connection) == 0 && !connection.arrived)

@@ -90,8 +90,9 @@ static void names_who_is_in_the_same_operation(void)
 /* In each of these, one link of the circle is not known. */
 static void nobody_is_named_where_it_is_not_known(void)
 {
-	enum { MOVES, HAS_RECEIVED, NOT_THERE, TWO_OPERATIONS, OTHER_SIZE, OTHER_RANK, NO_RANK, NO_WORLD, OTHER_JOB, RANK_TWICE,
-	       NO_OPERATION, SAME_OPERATION, NO_NUMBER, AT_ANOTHER_TIME, BACKWARDS, TOO_SHORT, NO_SUCH_RANK, HUGE_WORLD, N_ROWS };
+	enum { MOVES, HAS_RECEIVED, NOT_THERE, TWO_OPERATIONS, OTHER_SIZE, OTHER_RANK, NO_RANK, NO_WORLD, OTHER_JOB,
+	       RANK_TWICE, NO_OPERATION, SAME_OPERATION, NO_NUMBER, AT_ANOTHER_TIME, BACKWARDS, TOO_SHORT, NO_SUCH_RANK,
+	       HUGE_WORLD, N_ROWS };
 
 	for (unsigned row = 0; row < N_ROWS; row++) {
 		auto_rpc_arena struct rpc_arena a;
@@ -185,5 +186,5 @@ static void who_was_not_read_whole_waits_for_nobody(void)
 	}
 }
 
-TEST_SUITE(ctl_circle, TEST(names_a_circle), TEST(names_who_is_in_the_same_operation), TEST(nobody_is_named_where_it_is_not_known),
-	   TEST(ranks_are_those_of_the_job), TEST(who_was_not_read_whole_waits_for_nobody));
+TEST_SUITE(ctl_circle, TEST(names_a_circle), TEST(names_who_is_in_the_same_operation),
+	   TEST(nobody_is_named_where_it_is_not_known), TEST(ranks_are_those_of_the_job), TEST(who_was_not_read_whole_waits_for_nobody));

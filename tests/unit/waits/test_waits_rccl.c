@@ -194,7 +194,8 @@ static void a_channel_has_the_ring_that_it_says(void)
 		put(bytes, 16, COMM + 4, 8);
 		if (i < ARRAY_SIZE(wrong))
 			put(bytes, wrong[i].at, wrong[i].value, wrong[i].size);
-		TEST_ROW_EQ(i, waits_rccl_channel_read(bytes, sizeof(bytes), 4, &c), i < ARRAY_SIZE(wrong) ? -EINVAL : 0);
+		TEST_ROW_EQ(i, waits_rccl_channel_read(bytes, sizeof(bytes), 4, &c),
+			    i < ARRAY_SIZE(wrong) ? -EINVAL : 0);
 	}
 	TEST_EQ(c.peers == COMM && c.order == COMM + 4 && c.previous == 1 && c.next == 3, true);
 	TEST_EQ(waits_rccl_channel_read(bytes, sizeof(bytes) - 1, 4, &c), -EINVAL);
@@ -247,7 +248,9 @@ static void a_pair_receives_of_one_rank(void)
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		make_pair(bytes, rows[i].layout != 0);
 		put(bytes, rows[i].at, rows[i].value, rows[i].size);
-		TEST_ROW_EQ(i, waits_rccl_receive_read(rows[i].layout, bytes, sizeof(bytes), true, &comm, &channel, &got),
+		TEST_ROW_EQ(i,
+			    waits_rccl_receive_read(rows[i].layout, bytes, sizeof(bytes), true, &comm, &channel,
+						    &got),
 			    rows[i].result);
 		if (!rows[i].result)
 			TEST_ROW_EQ(i, got.from == 3 && got.connection == 1 && got.waves == 2, true);
