@@ -187,4 +187,5 @@ static void who_was_not_read_whole_waits_for_nobody(void)
 }
 
 TEST_SUITE(ctl_circle, TEST(names_a_circle), TEST(names_who_is_in_the_same_operation),
-	   TEST(nobody_is_named_where_it_is_not_known), TEST(ranks_are_those_of_the_job), TEST(who_was_not_read_whole_waits_for_nobody));
+	   TEST(nobody_is_named_where_it_is_not_known), TEST(ranks_are_those_of_the_job),
+	   TEST(who_was_not_read_whole_waits_for_nobody));
