@@ -137,6 +137,12 @@ static int keep_collectives(struct merge *m, const struct rpc_gpu_snapshot_resul
 		return rpc_arena_error(&m->arena);
 	for (size_t i = 0; i < n && r == 0; i++)
 		r = rpc_copy_struct(&m->arena, &rpc_collective_struct, &s->why.collectives[i], &to->collectives[i]);
+	/* What it has not read of a process may be just what would have been waited for. */
+	for (size_t i = 0; i < n && !s->why.complete; i++) {
+		to->collectives[i].has_waits_for = to->collectives[i].has_unchanged_since_us = false;
+		to->collectives[i].has_seen_us = false;
+		to->collectives[i].n_waits_for = 0;
+	}
 	to->n_collectives = n;
 	to->has_collectives = true;
 	return r;

@@ -74,6 +74,8 @@ const char *merge_set_print(struct rpc_arena *a, const struct merge_set *s);
  */
 int merge_set_parse(const char *text, struct merge_set *s);
 
+/** Do two processes say that they are of one job, of as many?  Launchers do not all name it. */
+bool merge_is_same_job(const struct rpc_process_rank *a, const struct rpc_process_rank *b);
 /**
  * Say which ranks of a job are not in a merged document, where all that are in it agree on how many there are.
  * @return "" where none is absent, or nobody knows; NULL when memory is exhausted.
@@ -90,6 +92,14 @@ int merge_find_odd(struct rpc_arena *a, struct rpc_gpu_snapshot_result *s,
 
 /** A few ranks by their names, many as merge_set_print() has them, all as `all`; NULL when memory is exhausted. */
 const char *merge_set_names(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, const struct merge_set *set);
+/** The same with `ranks` where they are positions. */
+const char *merge_ranks_text(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, const struct merge_set *set);
+/**
+ * Find ranks that wait for each other in different collective operations.
+ * @param ret  What to say of the first circle, in the arena; NULL: there is none that is known.
+ * @return 0, -ENOMEM, -EFBIG (arena).
+ */
+int merge_circle(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, const char **ret);
 /**
  * The ranks of each group of a merged document.
  * @param ret  As many sets as there are groups.
@@ -104,7 +114,8 @@ struct merge_line {
 	const char *text; /**< In the arena; it may hold what a process chose, so escape it. */
 };
 /**
- * Say what is wrong, faults first, then what ranks of one communicator do not agree on, then every odd rank.
+ * Say what is wrong, faults first, then what ranks of one communicator do not agree on and who waits in a circle, then
+ * every odd rank.
  * @param sets  The ranks of each group of @p s.
  * @param ret   At least one line.
  * @return 0, -ENOMEM, -EFBIG (arena).

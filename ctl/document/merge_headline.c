@@ -181,7 +181,7 @@ static int find_collectives(struct rpc_arena *a, const struct rpc_gpu_snapshot_r
 }
 
 /* "ranks 0-5" or "rank0,rank1" */
-static const char *ranks_text(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, const struct merge_set *set)
+const char *merge_ranks_text(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, const struct merge_set *set)
 {
 	const char *names = merge_set_names(a, s, set);
 
@@ -196,7 +196,7 @@ static const char *different_text(struct rpc_arena *a, const struct rpc_gpu_snap
 
 	out_str(&o, "Ranks are in different collective operations: ");
 	for (size_t i = 0; i < c->n; i++) {
-		const char *ranks = ranks_text(a, s, &c->sets[i]);
+		const char *ranks = merge_ranks_text(a, s, &c->sets[i]);
 
 		out_fmt(&o, "%s%.*s: %s", i ? "; " : "", (int)c->names[i].size, c->names[i].text, ranks ? ranks : "?");
 	}
@@ -248,7 +248,7 @@ static int add_collectives(struct rpc_arena *a, const struct rpc_gpu_snapshot_re
 		ret->text = rpc_arena_printf(a, "In a collective operation%s%.*s%s: %s; in none that is known: %s%s",
 					     is_named ? " (" : "", is_named ? (int)c.names[0].size : 0,
 					     is_named ? c.names[0].text : "", is_named ? ")" : "",
-					     ranks_text(a, s, &c.in), ranks_text(a, s, &out), unseen(s));
+					     merge_ranks_text(a, s, &c.in), merge_ranks_text(a, s, &out), unseen(s));
 	else
 		return 0;
 	return 1;
@@ -398,7 +398,7 @@ static int say_operations(struct rpc_arena *a, const struct rpc_gpu_snapshot_res
 	out_fmt(&o, "communicator of %zu ranks, operation 0x%llx: ", n, (unsigned long long)list[0].of->number);
 	for (size_t i = 0; i < ops.n; i++) {
 		size_t at = smallest(&ops, told);
-		const char *ranks = ranks_text(a, s, &ops.sets[at]);
+		const char *ranks = merge_ranks_text(a, s, &ops.sets[at]);
 
 		told[at] = true;
 		out_fmt(&o, "%s%s %s in %s", i ? ", " : "", ranks ? ranks : "?",
@@ -432,16 +432,20 @@ static int different_operations(struct rpc_arena *a, const struct rpc_gpu_snapsh
 int merge_headline(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, const struct merge_set *sets,
 		   struct merge_line **ret, size_t *ret_n)
 {
-	struct merge_line *lines = rpc_arena_array(a, FAULTS_MAX + 4 + s->n_exited + s->n_ranks, sizeof(*lines));
-	const char *differ = NULL;
+	struct merge_line *lines = rpc_arena_array(a, FAULTS_MAX + 5 + s->n_exited + s->n_ranks, sizeof(*lines));
+	const char *differ = NULL, *circle = NULL;
 	size_t n, causes;
 	int r = lines ? different_operations(a, s, &differ) : rpc_arena_error(a);
 
+	if (r == 0)
+		r = merge_circle(a, s, &circle);
 	if (r < 0)
 		return r;
 	n = add_faults(a, s, sets, lines);
 	if (differ)
 		lines[n++] = (struct merge_line){ "MAYBE", false, differ };
+	if (circle)
+		lines[n++] = (struct merge_line){ "MAYBE", false, circle };
 	causes = n;
 	for (size_t i = 0; i < s->n_ranks; i++) {
 		const struct rpc_rank *k = &s->ranks[i];
@@ -453,10 +457,10 @@ int merge_headline(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s,
 						 k->comm, k->pid, k->host)
 			};
 	}
-	if (n == causes && !differ)
+	if (n == causes && !differ && !circle)
 		r = none_odd(a, s, sets, !causes, &lines[n++]);
 	/* What the names of functions tell is no more than that. */
-	if (r == 0 && !differ)
+	if (r == 0 && !differ && !circle)
 		r = add_collectives(a, s, sets, &lines[n]);
 	if (r > 0)
 		n++;

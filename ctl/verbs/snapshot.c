@@ -19,9 +19,11 @@
 #define REPLY_MEMORY_MAX ((size_t)512 << 20)
 
 #define AGAIN_MAX_MS	 3600000
+#define TWICE_MS	 1000
+#define TWICE_MAX_MS	 600000
 
 static bool each_wave, queues_only, registers, arguments, why, record, any_progress;
-static const char *again, *host;
+static const char *again, *host, *twice;
 
 static const struct argv_option options[] = {
 	{ "waves", 0, ARGV_FLAG, &each_wave, NULL, "also one row for each wave", "warps" },
@@ -29,6 +31,8 @@ static const struct argv_option options[] = {
 	{ "arguments", 0, ARGV_FLAG, &arguments, NULL,
 	  "the arguments of all kernels, not of faulted ones alone, with those that the compiler adds" },
 	{ "why", 0, ARGV_FLAG, &why, NULL, "also what the waves wait for, and who does not come" },
+	{ "twice", 0, ARGV_OPTIONAL, &twice, "MS",
+	  "with --why: take two samples of that, so many milliseconds apart (default 1000): what has moved is accused of nothing" },
 	{ "queues-only", 0, ARGV_FLAG, &queues_only, NULL, "do not stop queues to see their waves" },
 	{ "record", 0, ARGV_FLAG, &record, NULL, "also let the agent keep it, for `cores`" },
 	{ "host", 0, ARGV_OPTIONAL, &host, "stop",
@@ -215,6 +219,57 @@ static int take_two(struct ctl *c, const struct rpc_gpu_snapshot_params *p, uint
 	return r < 0 ? r : compare(c, &before, &after);
 }
 
+/* The first sample of what waits: it serves the second one only. */
+static int take_sample(struct ctl *c, struct rpc_gpu_snapshot_params *p, uint32_t pause_ms)
+{
+	const struct timespec ts = { pause_ms / 1000, pause_ms % 1000 * 1000000L };
+	const struct rpc_why_get_params first = { .session = p->session,
+						  .has_max_stop_ms = p->has_max_stop_ms,
+						  .max_stop_ms = p->max_stop_ms };
+	struct rpc_why_get_result result;
+	int r;
+
+	if (without_gpu)
+		return 0;
+	r = ctl_called(c, rpc_client_why_get(c->client, &first, &c->arena, &result, &c->err));
+	if (r < 0)
+		return r;
+	ctl_note(c, "the second sample follows in %u ms", pause_ms);
+	nanosleep(&ts, NULL);
+	c->turn_end_ns = 0;
+	p->has_since = true;
+	p->since = result.sample;
+	return 0;
+}
+
+static int check_options(struct ctl *c, uint32_t *ret_again_ms, uint32_t *ret_twice_ms)
+{
+	if (host && *host && (strcmp(host, "stop") || c->core))
+		return ctl_usage(c, c->core ? "--host=stop needs a process: threads of a core stand still" :
+					      "--host takes no value, or `stop`");
+	if (each_wave && queues_only)
+		return ctl_usage(c, "--waves and --queues-only exclude each other");
+	if (c->core && (again || record || twice))
+		return ctl_usage(c, "--again, --record and --twice need a process: a core does not change");
+	if (any_progress && !again)
+		return ctl_usage(c, "--any-progress needs --again");
+	if (registers && queues_only)
+		return ctl_usage(c, "--registers and --queues-only exclude each other");
+	if (arguments && queues_only)
+		return ctl_usage(c, "--arguments and --queues-only exclude each other");
+	if (why && queues_only)
+		return ctl_usage(c, "--why and --queues-only exclude each other");
+	if (twice && (!why || again))
+		return ctl_usage(c, "--twice needs --why, and excludes --again");
+	if (twice && *twice) {
+		int r = args_ms(c, "--twice", twice, TWICE_MAX_MS, ret_twice_ms);
+
+		if (r < 0)
+			return r;
+	}
+	return again ? args_ms(c, "--again", again, AGAIN_MAX_MS, ret_again_ms) : 0;
+}
+
 static int run(struct ctl *c, int argc, char **argv)
 {
 	struct rpc_gpu_snapshot_params p = {
@@ -233,33 +288,19 @@ static int run(struct ctl *c, int argc, char **argv)
 		.has_max_stop_ms = c->max_look_ms,
 		.max_stop_ms = c->max_look_ms,
 	};
-	uint32_t pause_ms = 0;
-	int r = 0;
+	uint32_t again_ms = 0, twice_ms = TWICE_MS;
+	int r = check_options(c, &again_ms, &twice_ms);
 
-	if (host && *host && (strcmp(host, "stop") || c->core))
-		return ctl_usage(c, c->core ? "--host=stop needs a process: threads of a core stand still" :
-					      "--host takes no value, or `stop`");
-	if (each_wave && queues_only)
-		return ctl_usage(c, "--waves and --queues-only exclude each other");
-	if (c->core && (again || record))
-		return ctl_usage(c, "--again and --record need a process: a core does not change");
-	if (any_progress && !again)
-		return ctl_usage(c, "--any-progress needs --again");
-	if (registers && queues_only)
-		return ctl_usage(c, "--registers and --queues-only exclude each other");
-	if (arguments && queues_only)
-		return ctl_usage(c, "--arguments and --queues-only exclude each other");
-	if (why && queues_only)
-		return ctl_usage(c, "--why and --queues-only exclude each other");
-	if (again)
-		r = args_ms(c, "--again", again, AGAIN_MAX_MS, &pause_ms);
 	c->arena.limit = REPLY_MEMORY_MAX;
 	if (r == 0)
 		r = host ? attach(c, argv[0], &host_pid) : ctl_attach(c, argv[0], false);
 	if (r < 0)
 		return r;
 	p.session = c->session.session;
-	r = again ? take_two(c, &p, pause_ms) : take_one(c, &p);
+	if (twice)
+		r = take_sample(c, &p, twice_ms);
+	if (r == 0)
+		r = again ? take_two(c, &p, again_ms) : take_one(c, &p);
 	ctl_detach(c);
 	return r;
 }

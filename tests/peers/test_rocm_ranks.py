@@ -3,6 +3,7 @@
 """A job of RCCL's on simulated GPUs, a process and a GPU for each rank: which of them keeps the others waiting."""
 import json
 import os
+import struct
 import sys
 import time
 
@@ -74,6 +75,25 @@ def check_numbers(s, held):
     (found,) = wait_until(told, "what the dispatch was given")
     assert (found["rank"], found["ranks"], found["number"], found["waves"]) == (HELD, s.n, "0x1", held["waves"]), found
     assert (found["previous"], found["next"]) == ((HELD - 1) % s.n, (HELD + 1) % s.n), found
+    check_connections(s.ranks[HELD].pid, int(found["communicator"], 16), found)
+
+
+def check_connections(pid, comm, found):
+    """The second channel, its ring, and the connection by which data of the rank in front comes, where lib/waits/rccl.c has them."""
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        def read(address, form):
+            memory.seek(address)
+            return struct.unpack(form, memory.read(struct.calcsize(form)))
+
+        ring = [(found["rank"] + i) % found["ranks"] for i in range(found["ranks"])]
+        for channel in range(2):
+            peers, previous, following, order = read(comm + 80 + 160 * channel, "<QIIQ")
+            assert (previous, following) == (ring[-1], ring[1]), (channel, previous, following)
+            assert list(read(order, f"<{len(ring)}I")) == ring, channel
+            connection = peers + 672 * previous + 336
+            (tail,), (step,) = read(connection + 24, "<Q"), read(connection + 80, "<Q")
+            # A simulated GPU takes no steps: both are as the library has made them.
+            assert (read(tail, "<Q"), step) == ((0,), 0), (channel, tail, step)
 
 
 @pytest.mark.parametrize("n", [2, 4])

@@ -114,6 +114,9 @@ static int check_snapshot(const struct session *s, const struct rpc_gpu_snapshot
 				     "params.%s: not together with queues_only",
 				     o->each_wave ? "waves" : o->registers ? "registers" : o->all_arguments ? "arguments" :
 															      "why");
+	if (p->has_since && !p->why)
+		return agent_err_set(err, RPC_ERROR_INVALID_PARAMS, EINVAL, NULL, NULL,
+				     "params.since: only together with why");
 	return check_select(p, err);
 }
 
@@ -177,7 +180,8 @@ static int do_snapshot(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 	if (r == 0)
 		r = snapshot_tell(s->target, arena, &o, &seen, ret, err);
 	if (r == 0 && params->why && o.waves)
-		r = handlers_tell_waits(s, arena, &seen, group_of, look_up_ms(end_ns), ret, err);
+		r = handlers_tell_waits(s, arena, &seen, group_of, look_up_ms(end_ns),
+					params->has_since ? &params->since : NULL, ret, err);
 	if (r < 0)
 		return r;
 	if (o.no_stop)

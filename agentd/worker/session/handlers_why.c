@@ -38,9 +38,11 @@ static bool is_listed(const struct rpc_gpu_snapshot_result *doc, const char *tex
 }
 
 int handlers_tell_waits(struct session *s, struct rpc_arena *a, const struct snapshot *seen, const uint32_t *group_of,
-			uint32_t look_up_ms, struct rpc_gpu_snapshot_result *doc, struct agent_err *err)
+			uint32_t look_up_ms, const uint32_t *since, struct rpc_gpu_snapshot_result *doc,
+			struct agent_err *err)
 {
-	struct wait_options o = { .look_up_ms = look_up_ms, .memory = memory_of(s), .stood_ns = stood_ns(s) };
+	struct wait_options o = { .look_up_ms = look_up_ms, .memory = memory_of(s), .stood_ns = stood_ns(s),
+				  .has_since = since != NULL, .since = since ? *since : 0 };
 	int r;
 
 	o.of_wave = rpc_arena_array(a, seen->waves.n_waves, sizeof(*o.of_wave));

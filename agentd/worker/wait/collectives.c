@@ -28,6 +28,9 @@ struct launch {
 	uint32_t site;      /* Of the wave that was looked at last. */
 	char operation[32]; /* By the names of device functions; "": none was seen. */
 	bool differs;       /* They are of several operations. */
+	bool is_pair, is_ring; /* How the function of that site receives. */
+	bool no_place;	       /* Of a wave it is not known which of its workgroup it is. */
+	struct look_workgroup groups[WAITS_RCCL_CHANNELS_MAX];
 };
 
 struct launches {
@@ -91,8 +94,11 @@ static void take_operation(struct launches *s, struct launch *to, const struct w
 	if (w->site == to->site)
 		return;
 	to->site = w->site;
+	to->is_pair = to->is_ring = false;
 	if (!find_function(s->look, w, &c))
 		return;
+	to->is_pair = waits_rccl_is_pair(&c);
+	to->is_ring = waits_rccl_is_ring(&c);
 	n = c.operation.size;
 	if (n >= sizeof(to->operation))
 		return;
@@ -101,6 +107,23 @@ static void take_operation(struct launches *s, struct launch *to, const struct w
 		to->differs = true;
 	memcpy(to->operation, c.operation.text, n);
 	to->operation[n] = '\0';
+}
+
+/* Where a wave is in its workgroup; the function around it was just looked up. */
+static void take_place(struct launch *to, const struct wave *w)
+{
+	const uint8_t bit = (uint8_t)(w->wave_in_group < 8 ? 1u << w->wave_in_group : 0);
+	struct look_workgroup *g;
+
+	if (!w->has_workgroup || !w->has_wave_in_group || !bit || w->workgroup[0] >= WAITS_RCCL_CHANNELS_MAX ||
+	    w->workgroup[1] || w->workgroup[2]) {
+		to->no_place = true;
+		return;
+	}
+	g = &to->groups[w->workgroup[0]];
+	g->seen |= bit;
+	g->pair |= to->is_pair ? bit : 0;
+	g->ring |= to->is_ring ? bit : 0;
 }
 
 /* Read a packet of a queue, which is marked as invalid when its device has taken it. */
@@ -157,17 +180,13 @@ static void find_arguments(struct look *l, struct launch *to)
 }
 
 /* @return the number of the operation, if all workgroups execute the same one. */
-static int read_number(struct look *l, const struct waits_rccl_launch *launch, uint64_t *ret)
+static int read_number(const struct waits_rccl_launch *launch, const uint8_t *work, uint64_t *ret)
 {
-	uint8_t bytes[WAITS_RCCL_CHANNELS_MAX * WAITS_RCCL_WORK];
 	uint64_t number = 0;
 	int r;
 
-	if (!look_read(l, launch->work, bytes, (size_t)launch->n * WAITS_RCCL_WORK))
-		return -EIO;
 	for (uint32_t i = 0; i < launch->n; i++) {
-		r = waits_rccl_work_read(bytes + (size_t)i * WAITS_RCCL_WORK, WAITS_RCCL_WORK,
-					 &number);
+		r = waits_rccl_work_read(work + (size_t)i * WAITS_RCCL_WORK, WAITS_RCCL_WORK, &number);
 		if (r == 0 && i && number != *ret)
 			r = -ENOENT;
 		if (r < 0)
@@ -180,7 +199,7 @@ static int read_number(struct look *l, const struct waits_rccl_launch *launch, u
 /* @return 0, -EINVAL (another layout), -EIO. */
 static int read_launch(struct look *l, const struct launch *from, struct rpc_collective *to)
 {
-	uint8_t bytes[WAITS_RCCL_COMM];
+	uint8_t bytes[WAITS_RCCL_COMM], work[WAITS_RCCL_CHANNELS_MAX * WAITS_RCCL_WORK];
 	struct waits_rccl_launch launch;
 	struct waits_rccl_comm comm;
 	int r;
@@ -193,14 +212,20 @@ static int read_launch(struct look *l, const struct launch *from, struct rpc_col
 		return -EIO;
 	if (waits_rccl_comm_read(bytes, sizeof(bytes), launch.comm, &comm) < 0)
 		return -EINVAL;
-	r = read_number(l, &launch, &to->number);
+	if (!look_read(l, launch.work, work, (size_t)launch.n * WAITS_RCCL_WORK))
+		return -EIO;
+	r = read_number(&launch, work, &to->number);
 	to->has_number = r == 0;
 	to->communicator = launch.comm;
 	to->rank = comm.rank;
 	to->ranks = comm.ranks;
 	to->previous = comm.previous;
 	to->next = comm.next;
-	return r == -ENOENT ? 0 : r;
+	if (r < 0 && r != -ENOENT)
+		return r;
+	if (!from->no_place)
+		look_at_receives(l, &launch, &comm, work, from->groups, to);
+	return 0;
 }
 
 static void add(struct launches *s, struct launch *from, struct rpc_why_get_result *ret)
@@ -239,6 +264,7 @@ void look_at_collectives(struct look *l, struct rpc_why_get_result *ret)
 			continue;
 		to->waves++;
 		take_operation(&s, to, w);
+		take_place(to, w);
 	}
 	if (s.cut)
 		look_missing(l, "collective operations: those of more than 16 dispatches");

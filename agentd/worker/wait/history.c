@@ -15,7 +15,7 @@ struct fact {
 
 struct past {
 	uint32_t number;
-	uint64_t time_ns, stood_ns;
+	uint64_t time_ns, stood_ns, finish_ns;
 	struct fact *facts;
 	size_t n, capacity;
 	bool sorted;
@@ -83,6 +83,16 @@ uint64_t past_time_ns(const struct past *p)
 uint64_t past_stood_ns(const struct past *p)
 {
 	return p->stood_ns;
+}
+
+void past_finish(struct past *p, uint64_t now_ns)
+{
+	p->finish_ns = now_ns;
+}
+
+uint64_t past_finish_ns(const struct past *p)
+{
+	return p->finish_ns;
 }
 
 int past_add(struct past *p, uint64_t name, uint64_t state)

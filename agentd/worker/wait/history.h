@@ -29,6 +29,10 @@ void history_free(struct history *h);
 uint64_t past_time_ns(const struct past *p);
 /** For how long queues had stood still by then. */
 uint64_t past_stood_ns(const struct past *p);
+/** The look has read all that it reads. */
+void past_finish(struct past *p, uint64_t now_ns);
+/** When it had; 0: it has not. */
+uint64_t past_finish_ns(const struct past *p);
 /** Remember something.  @return 0, -ENOMEM (also when there is too much). */
 int past_add(struct past *p, uint64_t name, uint64_t state);
 /** @return whether it was there at all. */

@@ -501,6 +501,7 @@ int wait_tell(struct target *t, struct rpc_arena *a, const struct wait_options *
 	r = find_places(&l, o);
 	if (r == 0) {
 		find_waits(&l, ret);
+		past_finish(l.now, clock_now_ns());
 		r = l.failed ? -ENOMEM : solve(&l, ret);
 	}
 	if (r == 0) {

@@ -150,6 +150,24 @@ void look_at_polls(struct look *l);
 /** Tell which collective operations are executed. */
 void look_at_collectives(struct look *l, struct rpc_why_get_result *ret);
 
+/* receives.c */
+
+struct waits_rccl_launch;
+struct waits_rccl_comm;
+
+/** Of a workgroup of a collective operation: which waves were seen, and where; a bit for each. */
+struct look_workgroup {
+	uint8_t seen, pair, ring;
+};
+
+/**
+ * Tell from which ranks a dispatch waits for data.
+ * @param work    What its workgroups execute, WAITS_RCCL_WORK bytes of each.
+ * @param groups  Its workgroups.
+ */
+void look_at_receives(struct look *l, const struct waits_rccl_launch *launch, const struct waits_rccl_comm *comm,
+		      const uint8_t *work, const struct look_workgroup *groups, struct rpc_collective *to);
+
 /* queues.c */
 
 /** Find the queues that wait; the waits of waves are known. */

@@ -38,7 +38,7 @@
 #define NODE_PIDS_MAX  16384
 
 static const char *pids, *hosts_path, *slurm, *slurm_node, *pods, *pod_uids, *agents, *context, *deadline, *page_path;
-static bool all;
+static bool all, waits;
 
 static const struct argv_option options[] = {
 	{ "pids", 0, ARGV_STRING, &pids, "PID", "these processes of this machine, joined by commas" },
@@ -50,6 +50,7 @@ static const struct argv_option options[] = {
 	{ "agents", 0, ARGV_STRING, &agents, "NAMESPACE", "where the agent's pods are (default gpu-agent)" },
 	{ "kube-context", 0, ARGV_STRING, &context, "NAME", "context of kubectl" },
 	{ "pod-uids", 0, ARGV_STRING, &pod_uids, "UID", "processes of these pods on this node, joined by commas" },
+	{ "why", 0, ARGV_FLAG, &waits, NULL, "also what they wait for, by two samples a second apart, where ranks wait for each other" },
 	{ "deadline", 0, ARGV_STRING, &deadline, "TIME", "be done by then, with what there is (default 10s)" },
 	{ "report", 0, ARGV_STRING, &page_path, "FILE", "also write one page of HTML" },
 	{ 0 },
@@ -221,6 +222,10 @@ int job_add_process(struct job *j, uint32_t pid)
 		argv[n++] = "--max-stop";
 		argv[n++] = rpc_arena_printf(a, "%ums", j->c->max_stop_ms);
 	}
+	if (j->waits) {
+		argv[n++] = "--why";
+		argv[n++] = "--twice";
+	}
 	kept = job_keep_argv(j, argv, n);
 	return kept ? job_add_task(j, process_name(j, pid), kept) : ctl_fail(j->c, ENOMEM, "the job");
 }
@@ -335,6 +340,8 @@ static const char *const *host_argv(struct job *j, const char *name)
 	argv[n++] = rpc_arena_printf(a, "gpu-agentctl job --all --json=short --quiet --deadline=%ums", ms);
 	if (j->c->max_stop_ms)
 		argv[n - 1] = rpc_arena_printf(a, "%s --max-stop=%ums", argv[n - 1], j->c->max_stop_ms);
+	if (j->waits)
+		argv[n - 1] = rpc_arena_printf(a, "%s --why", argv[n - 1]);
 	return job_keep_argv(j, argv, n);
 }
 
@@ -426,6 +433,8 @@ static const char *const *node_argv(struct job *j, const char *node)
 
 	if (j->c->max_stop_ms)
 		argv[n++] = rpc_arena_printf(a, "--max-stop=%ums", j->c->max_stop_ms);
+	if (j->waits)
+		argv[n++] = "--why";
 	return job_keep_argv(j, argv, n);
 }
 
@@ -576,7 +585,7 @@ static int look(struct job *j, struct hosts *h)
 
 static int run(struct ctl *c, int argc, char **argv)
 {
-	struct job j = { .c = c, .merge = merge_create() };
+	struct job j = { .c = c, .merge = merge_create(), .waits = waits };
 	struct hosts h = { 0 };
 	uint32_t ms = DEADLINE_MS;
 	const int ways = (pids != NULL) + all + (hosts_path != NULL) + (slurm != NULL) + (slurm_node != NULL) +

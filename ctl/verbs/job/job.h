@@ -16,6 +16,7 @@ struct job {
 	struct ctl *c;
 	struct merge *merge;
 	uint64_t deadline_ns;
+	bool waits; /**< Also what waits, by two samples. */
 	struct collect_task *tasks; /**< One for each that is asked. */
 	size_t n;
 	struct rpc_arena answer; /**< One at a time. */

@@ -163,6 +163,8 @@ const char *const *kubernetes_argv(struct job *j, const char *node)
 	argv[n++] = rpc_arena_printf(a, "--deadline=%ums", job_remote_ms(j));
 	if (j->c->max_stop_ms)
 		argv[n++] = rpc_arena_printf(a, "--max-stop=%ums", j->c->max_stop_ms);
+	if (j->waits)
+		argv[n++] = "--why";
 	return job_keep_argv(j, argv, n);
 }
 

@@ -141,14 +141,29 @@ static void print_wait(struct ctl *c, const struct rpc_wait *w)
 	put_line(c, w->has_stuck ? w->stuck ? "STUCK" : "MOVES" : "WAITS", w->text, confidence_of(c, w->confidence));
 }
 
+/* What one rank knows of others: no more than that they have sent nothing. */
+static const char *awaited_text(struct ctl *c, const struct rpc_collective *k)
+{
+	auto_out struct out text = { 0 };
+
+	if (!k->n_waits_for)
+		return "";
+	out_str(&text, k->n_waits_for == 1 ? ", waits for rank " : ", waits for ranks ");
+	for (size_t i = 0; i < k->n_waits_for; i++)
+		out_fmt(&text, "%s%u", i ? ", " : "", k->waits_for[i]);
+	out_str(&text, " (not seen)");
+	return out_error(&text) ? "" : rpc_arena_strdup(&c->arena, text.data);
+}
+
 static void print_collective(struct ctl *c, const struct rpc_collective *k)
 {
 	const char *number = k->has_number ? rpc_arena_printf(&c->arena, "operation 0x%" PRIx64, k->number) :
 					     "operations that are not told apart";
 
 	put_line(c, "RANK",
-		 rpc_arena_printf(&c->arena, "%u of a communicator of %u: in %s, %s (%u waves of queue %u)", k->rank, k->ranks,
-				  k->operation ? k->operation : "a collective operation", number, k->waves, k->queue_id),
+		 rpc_arena_printf(&c->arena, "%u of a communicator of %u: in %s, %s (%u waves of queue %u)%s", k->rank, k->ranks,
+				  k->operation ? k->operation : "a collective operation", number, k->waves, k->queue_id,
+				  awaited_text(c, k)),
 		 confidence_of(c, k->confidence));
 }
 

@@ -18,6 +18,7 @@
 
 function _Z42ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_tP11ncclDevCommmP8ncclWork
 function _Z44ncclFunction_AllReduce_RING_SIMPLE_Sum_floatv
+function _Z44ncclFunction_SendRecv_RING_SIMPLE_Sum_int8_tv
 function _Z45ncclFunction_AllGather_RING_SIMPLE_Sum_int8_tv
 
 .rodata

@@ -22,6 +22,28 @@ static void check_comm(const uint8_t *data, size_t size)
 		__builtin_trap();
 }
 
+/* What a rank receives is of another one, by one of its connections, in waves that a workgroup has. */
+static void check_receive(const uint8_t *data, size_t size)
+{
+	const struct waits_rccl_comm comm = { .rank = 2, .ranks = 4, .previous = 1, .next = 3 };
+	struct waits_rccl_channel channel = { .previous = 1, .next = 3 };
+	struct waits_rccl_connection connection;
+	struct waits_rccl_receive receive;
+
+	if (waits_rccl_channel_read(data, size, comm.ranks, &channel) == 0 &&
+	    (!channel.peers || !channel.order || channel.previous >= comm.ranks || channel.next >= comm.ranks))
+		__builtin_trap();
+	for (unsigned int i = 0; i < 2 * WAITS_RCCL_LAYOUTS; i++) {
+		if (waits_rccl_receive_read(i / 2, data, size, i % 2, &comm, &channel, &receive) < 0)
+			continue;
+		if (receive.from >= comm.ranks || receive.from == comm.rank ||
+		    receive.connection > 2 || !receive.waves || receive.waves > 8)
+			__builtin_trap();
+	}
+	if (waits_rccl_connection_read(data, size, &connection) == 0 && !connection.arrived)
+		__builtin_trap();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	/* Of exactly this size, so that a read beyond it is seen. */
@@ -37,6 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		    (!launch.n || launch.n > WAITS_RCCL_CHANNELS_MAX))
 			__builtin_trap();
 		check_comm(copy, size);
+		check_receive(copy, size);
 		(void)waits_rccl_work_read(copy, size, &number);
 		(void)waits_rccl_is_kernel(name);
 	}

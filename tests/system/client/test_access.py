@@ -402,7 +402,7 @@ monitor.setblocking(True)
 monitor.send(struct.pack("<IIII", IPC["NOTE"], 1, 0, 0))
 
 def start(client, kind=1, fds=(), of=pid):
-    socket.send_fds(monitor, [struct.pack("<IIQIIII", IPC["START"], 1, client, kind, of, 5000, 0)], fds)
+    socket.send_fds(monitor, [struct.pack("<IIQIIIIII", IPC["START"], 1, client, kind, of, 5000, 0, 0, 0)], fds)
 
 def hooks(client, uid=0xffffffff, rule=b"rule", fds=()):
     socket.send_fds(monitor, [struct.pack("<IIQI64sI", IPC["HOOKS"], 1, client, uid, rule, 0)], fds)
@@ -514,8 +514,8 @@ TRIES = dict(
     hooks_never=lambda c: hooks(c + 1),
     hooks_closed=lambda c: (told(0, [c]), hooks(c)),
     store_never=lambda c: start(c + 1, kind=4),
-    short=lambda c: monitor.send(struct.pack("<IIQIII", IPC["START"], 1, c, 1, pid, 5000)),
-    long=lambda c: monitor.send(struct.pack("<IIQIIIII", IPC["START"], 1, c, 1, pid, 5000, 0, 0)),
+    short=lambda c: monitor.send(struct.pack("<IIQIIIII", IPC["START"], 1, c, 1, pid, 5000, 0, 0)),
+    long=lambda c: monitor.send(struct.pack("<IIQIIIIIII", IPC["START"], 1, c, 1, pid, 5000, 0, 0, 0, 0)),
     socket=lambda c: start(c, fds=[own]),
     colluder=lambda c: start(c, fds=[colluder()]),
     adapter_colluder=lambda c: start(c, kind=6, fds=[colluder(), memory()]),

@@ -283,3 +283,12 @@ def test_interrupted():
         wait_until(lambda: not alive(shell), "the end of ssh")
         with contextlib.suppress(ProcessLookupError):
             os.kill(int((records / "child").read_text()), signal.SIGKILL)
+
+
+def test_hosts_are_asked_what_waits():
+    """Two samples of each process, which merge compares with those of other hosts."""
+    with job("crossed-collectives") as s, cluster(s, "good1\n") as (ask, records):
+        found = document(ask("--why", "-j"))
+        assert "--why" in (records / "good1").read_text()
+        assert "unchanged_since_us" in found["ranks"][0]["collectives"][0], found["ranks"]
+        assert "collectives" not in document(ask("-j"))["ranks"][0]

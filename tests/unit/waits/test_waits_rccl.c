@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "testlib.h"
+#include "waits/collective.h"
 #include "waits/rccl.h"
 
 #define COMM UINT64_C(0x7f5000000000)
@@ -128,6 +129,169 @@ static void a_number_is_that_of_the_only_operation(void)
 	}
 }
 
-TEST_SUITE(waits_rccl, TEST(kernels_are_known_by_their_arguments),
+/* ------------------------------------------------------------------ what a rank receives ----- */
+
+static const struct waits_rccl_comm comm = { .rank = 2, .ranks = 4, .previous = 1, .next = 3 };
+static const struct waits_rccl_channel channel = { .peers = COMM, .order = COMM, .previous = 1, .next = 3 };
+
+static void functions_say_how_they_receive(void)
+{
+	static const struct {
+		const char *name;
+		bool is_pair, is_ring;
+	} rows[] = {
+		{ "_Z44ncclFunction_SendRecv_RING_SIMPLE_Sum_int8_tv", true, false },
+		{ "_Z44ncclFunction_AllReduce_RING_SIMPLE_Sum_floatv", false, true },
+		{ "_Z45ncclFunction_AllGather_RING_SIMPLE_Sum_int8_tv", false, true },
+		{ "_Z48ncclFunction_ReduceScatter_RING_SIMPLE_Sum_floatv", false, true },
+		/* Not every rank receives in these, or not so. */
+		{ "_Z45ncclFunction_Broadcast_RING_SIMPLE_Sum_int8_tv", false, false },
+		{ "_Z41ncclFunction_Reduce_RING_SIMPLE_Sum_floatv", false, false },
+		{ "_Z44ncclFunction_AllReduce_TREE_SIMPLE_Sum_floatv", false, false },
+		{ "_Z40ncclFunction_AllReduce_RING_LL_Sum_floatv", false, false },
+		{ "_Z42ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_tP11ncclDevCommmP8ncclWork", false, false },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct waits_collective c;
+
+		TEST_ROW_EQ(i, waits_collective_read(rows[i].name, &c), 0);
+		TEST_ROW_EQ(i, waits_rccl_is_pair(&c), rows[i].is_pair);
+		TEST_ROW_EQ(i, waits_rccl_is_ring(&c), rows[i].is_ring);
+	}
+}
+
+static void channels_lie_as_each_release_has_them(void)
+{
+	static const uint32_t bytes[WAITS_RCCL_LAYOUTS] = { 160, 176, 224, 256 };
+
+	for (unsigned i = 0; i < WAITS_RCCL_LAYOUTS; i++) {
+		bool is_pointer;
+
+		TEST_ROW_EQ(i, waits_rccl_channel_at(i, COMM, 0), COMM + 80);
+		TEST_ROW_EQ(i, waits_rccl_channel_at(i, COMM, 3), COMM + 80 + 3 * bytes[i]);
+		TEST_ROW_EQ(i, waits_rccl_peer_at(i, &channel, 3, &is_pointer), COMM + 3 * (i == 3 ? 8 : 672));
+		TEST_ROW_EQ(i, is_pointer, i == 3);
+	}
+	TEST_EQ(waits_rccl_connection_at(COMM, 2), COMM + 336 + 2 * 112);
+}
+
+static void a_channel_has_the_ring_that_it_says(void)
+{
+	static const struct {
+		size_t at;
+		uint64_t value;
+		size_t size;
+	} wrong[] = { { 0, 0, 8 }, { 0, COMM + 4, 8 }, { 8, 4, 4 }, { 12, 4, 4 }, { 16, 0, 8 }, { 16, COMM + 2, 8 } };
+	uint8_t bytes[WAITS_RCCL_CHANNEL];
+	struct waits_rccl_channel c;
+
+	for (size_t i = 0; i <= ARRAY_SIZE(wrong); i++) {
+		memset(bytes, 0, sizeof(bytes));
+		put(bytes, 0, COMM, 8);
+		put(bytes, 8, 1, 4);
+		put(bytes, 12, 3, 4);
+		put(bytes, 16, COMM + 4, 8);
+		if (i < ARRAY_SIZE(wrong))
+			put(bytes, wrong[i].at, wrong[i].value, wrong[i].size);
+		TEST_ROW_EQ(i, waits_rccl_channel_read(bytes, sizeof(bytes), 4, &c),
+			    i < ARRAY_SIZE(wrong) ? -EINVAL : 0);
+	}
+	TEST_EQ(c.peers == COMM && c.order == COMM + 4 && c.previous == 1 && c.next == 3, true);
+	TEST_EQ(waits_rccl_channel_read(bytes, sizeof(bytes) - 1, 4, &c), -EINVAL);
+	TEST_EQ(waits_rccl_is_order(&comm, &channel, 2, 3, 1), true);
+	TEST_EQ(waits_rccl_is_order(&comm, &channel, 1, 3, 1), false);
+	TEST_EQ(waits_rccl_is_order(&comm, &channel, 2, 1, 1), false);
+	TEST_EQ(waits_rccl_is_order(&comm, &channel, 2, 3, 3), false);
+}
+
+/* A work that receives of rank 3 by the second connection, in two waves, and sends in two more. */
+static void make_pair(uint8_t *bytes, bool has_protocol)
+{
+	memset(bytes, 0, WAITS_RCCL_WORK);
+	bytes[6] = 1;
+	bytes[7] = 2;
+	put(bytes, 8, has_protocol ? 0x90000003 : 0x40000003, 4);
+	put(bytes, 12, 0x2022, 2);
+	put(bytes, 36, has_protocol ? 0x90000003 : 0x40000003, 4);
+	put(bytes, 40, 0x2221, 2);
+}
+
+static void a_pair_receives_of_one_rank(void)
+{
+	static const struct {
+		unsigned layout;
+		size_t at;
+		uint64_t value;
+		size_t size;
+		int result;
+	} rows[] = {
+		{ 0, 0, 0, 0, 0 },
+		{ 1, 0, 0, 0, 0 },
+		{ 3, 0, 0, 0, 0 },
+		{ 0, 6, 0, 1, -ENOENT },                              /* another work follows */
+		{ 0, 7, 1, 1, -EINVAL },                              /* a collective operation */
+		{ 0, 12, 0x2021, 2, -ENOENT },                        /* it sends */
+		{ 0, 12, 0x2020, 2, -ENOENT },                        /* nothing */
+		{ 1, 8, 0x10000003, 4, -ENOENT },                     /* by another protocol */
+		{ 0, 8, 0xc0000003, 4, -EINVAL },                     /* no such connection */
+		{ 0, 8, 0x40000002, 4, -EINVAL },                     /* of itself */
+		{ 0, 8, 0x40000004, 4, -EINVAL },                     /* no such rank */
+		{ 0, 8, 0x7fffffff, 4, -EINVAL },                     /* of nobody */
+		{ 0, 12, 0x2002, 2, -EINVAL }, { 0, 12, 0x2092, 2, -EINVAL }, /* no waves, and too many */
+		{ 0, 12, 0x2122, 2, -EINVAL },                        /* not from the first wave on */
+		{ 0, 12, 0x3022, 2, -EINVAL }, { 0, 12, 0x0022, 2, -EINVAL }, /* so many parts there are not */
+	};
+	uint8_t bytes[WAITS_RCCL_WORK];
+	struct waits_rccl_receive got;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		make_pair(bytes, rows[i].layout != 0);
+		put(bytes, rows[i].at, rows[i].value, rows[i].size);
+		TEST_ROW_EQ(i,
+			    waits_rccl_receive_read(rows[i].layout, bytes, sizeof(bytes), true, &comm, &channel,
+						    &got),
+			    rows[i].result);
+		if (!rows[i].result)
+			TEST_ROW_EQ(i, got.from == 3 && got.connection == 1 && got.waves == 2, true);
+	}
+	TEST_EQ(waits_rccl_receive_read(0, bytes, sizeof(bytes) - 1, true, &comm, &channel, &got), -EINVAL);
+}
+
+static void a_ring_receives_of_the_rank_in_front(void)
+{
+	uint8_t bytes[WAITS_RCCL_WORK];
+	struct waits_rccl_receive got;
+
+	make_work(bytes);
+	bytes[8] = 0x21;
+	bytes[15] = 0x80;
+	TEST_EQ(waits_rccl_receive_read(0, bytes, sizeof(bytes), false, &comm, &channel, &got), 0);
+	TEST_EQ(got.from == 1 && got.connection == 2 && got.waves == 4, true);
+	bytes[8] = 1;
+	TEST_EQ(waits_rccl_receive_read(0, bytes, sizeof(bytes), false, &comm, &channel, &got), -EINVAL);
+	make_pair(bytes, false);
+	TEST_EQ(waits_rccl_receive_read(0, bytes, sizeof(bytes), false, &comm, &channel, &got), -ENOENT);
+}
+
+static void a_connection_counts(void)
+{
+	uint8_t bytes[WAITS_RCCL_CONNECTION] = { 0 };
+	struct waits_rccl_connection c;
+
+	TEST_EQ(waits_rccl_connection_read(bytes, sizeof(bytes), &c), -EINVAL);
+	put(bytes, 24, COMM + 8, 8);
+	put(bytes, 80, 100, 8);
+	TEST_EQ(waits_rccl_connection_read(bytes, sizeof(bytes), &c), 0);
+	TEST_EQ(c.arrived == COMM + 8 && c.taken == 100, true);
+	TEST_EQ(waits_rccl_connection_read(bytes, sizeof(bytes) - 1, &c), -EINVAL);
+	put(bytes, 24, COMM + 9, 8);
+	TEST_EQ(waits_rccl_connection_read(bytes, sizeof(bytes), &c), -EINVAL);
+}
+
+TEST_SUITE(waits_rccl, TEST(functions_say_how_they_receive), TEST(channels_lie_as_each_release_has_them),
+	   TEST(a_channel_has_the_ring_that_it_says), TEST(a_pair_receives_of_one_rank),
+	   TEST(a_ring_receives_of_the_rank_in_front), TEST(a_connection_counts),
+	   TEST(kernels_are_known_by_their_arguments),
 	   TEST(arguments_name_communicator_and_work), TEST(a_communicator_fits_together),
 	   TEST(a_number_is_that_of_the_only_operation));

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ranks that wait for each other in collective operations, from what `why` says of each process.
+ *
+ * A rank that has received nothing waits for one that is not in its operation; that one is in another operation, and
+ * waits for the first one, or for others that do.  Documents are of different moments, and what a rank waits for in one
+ * of them may have come when the next one was made.  So only those count that were unchanged between two samples, and
+ * all of them for one half of a second: then all waited at once.
+ *
+ * The ranks of a communicator are those of the job only where it has as many, and where all that are seen agree.  A
+ * process that executes several collective operations may come to one of them yet, and is in no circle.  That the host
+ * does not start the operation meanwhile is not seen either, so that what is said is inferred.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "ctl/document/merge.h"
+#include "waits/graph.h"
+
+/* For so long all of a circle have to have been seen waiting; clocks of different hosts may be wrong by less. */
+#define SHARED_US UINT64_C(500000)
+/* Most operations of a circle that are told. */
+#define OPERATIONS_MAX 8
+#define NOBODY	       UINT32_MAX
+
+/* All of it by position in the list of ranks. */
+struct waiting {
+	struct rpc_arena *a;
+	const struct rpc_gpu_snapshot_result *s;
+	const struct rpc_collective **of; /* What each rank waits in; NULL: it is not known to wait. */
+	uint32_t *by_rank;		  /* Positions, by rank of the job; NOBODY: it is not there. */
+	uint32_t world;
+	struct waits_edge *edges; /* To ranks that are not in the operation. */
+	size_t n_edges;
+	bool *told;
+};
+
+/* ------------------------------------------------------------------ who waits ---------------- */
+
+/* Find everybody by rank.  @return false: that cannot be. */
+static bool find_ranks(struct waiting *w)
+{
+	for (uint32_t i = 0; i < w->world; i++)
+		w->by_rank[i] = NOBODY;
+	for (size_t i = 0; i < w->s->n_ranks; i++) {
+		const struct rpc_rank *r = &w->s->ranks[i];
+
+		if (!r->has_rank || !merge_is_same_job(&w->s->ranks[0].rank, &r->rank) || r->rank.rank >= w->world ||
+		    w->by_rank[r->rank.rank] != NOBODY)
+			return false;
+		w->by_rank[r->rank.rank] = (uint32_t)i;
+		for (size_t k = 0; k < r->n_collectives; k++)
+			if (r->collectives[k].ranks == w->world && r->collectives[k].rank != r->rank.rank)
+				return false;
+	}
+	return true;
+}
+
+/* What a rank waits in, if that is all that it does for others. */
+static const struct rpc_collective *wait_of(const struct waiting *w, const struct rpc_rank *r)
+{
+	const struct rpc_collective *c = r->n_collectives == 1 ? &r->collectives[0] : NULL;
+
+	if (!c || !c->operation || c->ranks != w->world || !c->n_waits_for || !c->has_unchanged_since_us ||
+	    !c->has_seen_us || c->seen_us < c->unchanged_since_us || c->seen_us - c->unchanged_since_us < SHARED_US)
+		return NULL;
+	return c;
+}
+
+struct moment {
+	uint64_t time_us;
+	bool begins;
+};
+
+static int compare_moments(const void *x, const void *y)
+{
+	const struct moment *a = x, *b = y;
+
+	if (a->time_us != b->time_us)
+		return a->time_us < b->time_us ? -1 : 1;
+	return (int)b->begins - (int)a->begins;
+}
+
+/* Keep those that wait at the moment at which most do, and for the time behind it. */
+static int keep_most(struct waiting *w)
+{
+	struct moment *list = rpc_arena_array(w->a, 2 * w->s->n_ranks, sizeof(*list));
+	uint64_t begin = 0;
+	size_t n = 0, now = 0, most = 0;
+
+	if (!list)
+		return rpc_arena_error(w->a);
+	for (size_t i = 0; i < w->s->n_ranks; i++)
+		if (w->of[i]) {
+			list[n++] = (struct moment){ w->of[i]->unchanged_since_us, true };
+			list[n++] = (struct moment){ w->of[i]->seen_us - SHARED_US, false };
+		}
+	qsort(list, n, sizeof(*list), compare_moments);
+	for (size_t i = 0; i < n; i++) {
+		now = list[i].begins ? now + 1 : now - 1;
+		if (now > most) {
+			most = now;
+			begin = list[i].time_us;
+		}
+	}
+	for (size_t i = 0; i < w->s->n_ranks; i++)
+		if (w->of[i] &&
+		    (w->of[i]->unchanged_since_us > begin || w->of[i]->seen_us - SHARED_US < begin))
+			w->of[i] = NULL;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ for whom ----------------- */
+
+static bool is_same(const struct rpc_collective *a, const struct rpc_collective *b)
+{
+	return !strcmp(a->operation, b->operation) && a->has_number == b->has_number &&
+	       (!a->has_number || a->number == b->number);
+}
+
+/* Is it known that they are in different operations?  A number that is not known may be any. */
+static bool is_other(const struct rpc_collective *a, const struct rpc_collective *b)
+{
+	return strcmp(a->operation, b->operation) != 0 || (a->has_number && b->has_number && a->number != b->number);
+}
+
+static int find_edges(struct waiting *w)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < w->s->n_ranks; i++)
+		n += w->of[i] ? w->of[i]->n_waits_for : 0;
+	w->edges = rpc_arena_array(w->a, n, sizeof(*w->edges));
+	if (!w->edges)
+		return rpc_arena_error(w->a);
+	for (size_t i = 0; i < w->s->n_ranks; i++)
+		for (size_t k = 0; w->of[i] && k < w->of[i]->n_waits_for; k++) {
+			uint32_t rank = w->of[i]->waits_for[k], to = rank < w->world ? w->by_rank[rank] : NOBODY;
+
+			if (to != NOBODY && w->of[to] && is_other(w->of[i], w->of[to]))
+				w->edges[w->n_edges++] = (struct waits_edge){ (uint32_t)i, to, WAITS_INFERRED, false };
+		}
+	return 0;
+}
+
+/* Mark those of the first circle.  @return whether there is one; negative without memory. */
+static int find_circle(struct waiting *w)
+{
+	auto_free struct waits_node *nodes = calloc(w->s->n_ranks, sizeof(*nodes));
+	struct waits_solution solution = { 0 };
+	int r = nodes ? 0 : -ENOMEM;
+
+	for (size_t i = 0; nodes && i < w->s->n_ranks; i++)
+		nodes[i] = (struct waits_node){ .is_wait = w->of[i] != NULL, .end = WAITS_END_UNKNOWN };
+	if (r == 0)
+		r = waits_graph_solve(nodes, w->s->n_ranks, w->edges, w->n_edges, &solution);
+	for (size_t i = 0; r == 0 && i < solution.n_causes; i++) {
+		const struct waits_cause *c = &solution.causes[i];
+
+		if (c->end != WAITS_END_CIRCLE)
+			continue;
+		for (uint32_t k = 0; k < c->n; k++)
+			w->told[solution.nodes[c->first + k]] = true;
+		r = 1;
+	}
+	waits_solution_deinit(&solution);
+	return r;
+}
+
+/* The operations of a circle, each once. */
+struct operations {
+	const struct rpc_collective *list[OPERATIONS_MAX];
+	size_t n;
+	bool more;
+};
+
+static bool has_operation(const struct operations *o, const struct rpc_collective *c)
+{
+	for (size_t i = 0; i < o->n; i++)
+		if (is_same(o->list[i], c))
+			return true;
+	return false;
+}
+
+static void list_operations(const struct waiting *w, struct operations *ret)
+{
+	for (size_t i = 0; i < w->s->n_ranks; i++) {
+		if (!w->told[i] || has_operation(ret, w->of[i]))
+			continue;
+		if (ret->n == OPERATIONS_MAX)
+			ret->more = true;
+		else
+			ret->list[ret->n++] = w->of[i];
+	}
+}
+
+/* Who waits for one of the circle, and who waits in a numbered operation of it, is no better off. */
+static void add_others(struct waiting *w, const bool *circle, const struct operations *o)
+{
+	for (size_t i = 0; i < w->n_edges; i++)
+		if (circle[w->edges[i].to] && has_operation(o, w->of[w->edges[i].from]))
+			w->told[w->edges[i].from] = true;
+	for (size_t i = 0; i < w->s->n_ranks; i++)
+		if (w->of[i] && w->of[i]->has_number && has_operation(o, w->of[i]))
+			w->told[i] = true;
+}
+
+/* ------------------------------------------------------------------ in words ----------------- */
+
+static int say_operation(struct waiting *w, const struct rpc_collective *c, struct out *o)
+{
+	struct merge_set in, out;
+	const char *who, *for_whom;
+	int r = merge_set_init(w->a, w->s->n_ranks, &in);
+
+	if (r == 0)
+		r = merge_set_init(w->a, w->s->n_ranks, &out);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < w->s->n_ranks; i++)
+		if (w->told[i] && is_same(w->of[i], c))
+			merge_set_add(&in, i);
+	for (size_t i = 0; i < w->n_edges; i++)
+		if (merge_set_has(&in, w->edges[i].from))
+			merge_set_add(&out, w->edges[i].to);
+	who = merge_ranks_text(w->a, w->s, &in);
+	for_whom = merge_ranks_text(w->a, w->s, &out);
+	if (!who || !for_whom)
+		return rpc_arena_error(w->a);
+	out_fmt(o, "%s wait%s in %s", who, merge_set_count(&in) == 1 ? "s" : "", c->operation);
+	if (c->has_number)
+		out_fmt(o, " (operation 0x%llx)", (unsigned long long)c->number);
+	out_fmt(o, " for %s, which %s not in it", for_whom, merge_set_count(&out) == 1 ? "is" : "are");
+	return 0;
+}
+
+static int say(struct waiting *w, const struct operations *ops, const char **ret)
+{
+	auto_out struct out o = { 0 };
+	int r = 0;
+
+	out_str(&o, "a circle: ");
+	for (size_t i = 0; i < ops->n && r == 0; i++) {
+		out_str(&o, i ? "; " : "");
+		r = say_operation(w, ops->list[i], &o);
+	}
+	if (r < 0)
+		return r;
+	out_fmt(&o, "%s  [inferred]", ops->more ? "; and so on" : "");
+	*ret = out_error(&o) ? NULL : rpc_arena_strdup(w->a, o.data);
+	return *ret ? 0 : -ENOMEM;
+}
+
+int merge_circle(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, const char **ret)
+{
+	const struct rpc_rank *first = s->n_ranks ? &s->ranks[0] : NULL;
+	struct waiting w = { .a = a, .s = s };
+	struct operations operations = { 0 };
+	bool *circle;
+	int r;
+
+	*ret = NULL;
+	w.world = first && first->has_rank && first->rank.has_world_size ? first->rank.world_size : 0;
+	if (!w.world || w.world > MERGE_RANKS_MAX)
+		return 0;
+	w.of = rpc_arena_array(a, s->n_ranks, sizeof(*w.of));
+	w.by_rank = rpc_arena_array(a, w.world, sizeof(*w.by_rank));
+	w.told = rpc_arena_array(a, s->n_ranks, sizeof(*w.told));
+	circle = rpc_arena_array(a, s->n_ranks, sizeof(*circle));
+	if (!w.of || !w.by_rank || !w.told || !circle)
+		return rpc_arena_error(a);
+	if (!find_ranks(&w))
+		return 0;
+	for (size_t i = 0; i < s->n_ranks; i++)
+		w.of[i] = wait_of(&w, &s->ranks[i]);
+	r = keep_most(&w);
+	if (r == 0)
+		r = find_edges(&w);
+	if (r == 0)
+		r = find_circle(&w);
+	if (r <= 0)
+		return r;
+	memcpy(circle, w.told, s->n_ranks * sizeof(*circle));
+	list_operations(&w, &operations);
+	add_others(&w, circle, &operations);
+	return say(&w, &operations, ret);
+}

@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Ranks that wait for each other in operations of two communicators, a process for each: `job` and `merge` name the circle."""
+import json
+import os
+import sys
+import time
+
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+import pytest
+
+from harness import BIN, Scene, wait_until
+
+REDUCE = {"in": "_Z44ncclFunction_AllReduce_RING_SIMPLE_Sum_floatv", "work": "0x7f5000002000"}
+CIRCLE = ("MAYBE  a circle: ranks 0-5 wait in SendRecv for rank6,rank7, which are not in it; "
+          "rank6,rank7 wait in AllReduce (operation 0x28c) for rank5, which is not in it [inferred]")
+N = 8
+ALL = range(N)
+
+
+class Ranks(Scene):
+    """Processes that run the scene, each with values and a rank of its own."""
+
+    def __init__(self):
+        super().__init__(app=None, gpus="gfx90a")
+        self.ranks = {}
+
+    def start_rank(self, rank, env=None, /, **values):
+        values = {"rank": rank, "previous": (rank - 1) % N, "next": (rank + 1) % N, **(REDUCE if rank > 5 else {}), **values}
+        app = self.start("app", [BIN / "gpu-agent-simapp", "--kfd", self.mount / "kfd", "--scene", "crossed-collectives", "--set",
+                                 ",".join(f"{name}={value}" for name, value in values.items())],
+                         env={"RANK": str(rank), "WORLD_SIZE": str(N), **(env or {})})
+        app.wait_line()
+        self.ranks[rank] = app
+        return app
+
+    def tell(self, app, command):
+        """Run a command of a script in a process that listens."""
+        answers = app.out().count("\nok")
+        app.popen.stdin.write(command.encode() + b"\n")
+        app.popen.stdin.flush()
+        wait_until(lambda: app.out().count("\nok") > answers, command)
+
+    def job(self, *more, status=(0, 8)):
+        run = self.ctl("job", "--all", "--why", "--deadline", "30s", *more)
+        print(run.stdout, run.stderr)
+        assert run.returncode in status, run.stderr
+        return run.stdout
+
+
+def first_line(shown):
+    """Without the breaks that make it fit the page."""
+    words = []
+    for i, line in enumerate(shown.splitlines()):
+        if i and not line.startswith("       "):
+            break
+        words.append(line.strip())
+    return " ".join(words).replace("  [", " [")
+
+
+def start_all(s, ranks=ALL, **changes):
+    for rank in ranks:
+        s.start_rank(rank, changes.get("env"), **changes.get(f"rank{rank}", {}))
+
+
+def test_job_names_the_circle(tmp_path):
+    with Ranks() as s:
+        start_all(s)
+        shown = s.job()
+        assert first_line(shown) == CIRCLE, shown
+        (tmp_path / "job.json").write_text(s.job("-j"))
+        found = json.loads((tmp_path / "job.json").read_text())["ranks"]
+        assert [rank["collectives"][0].get("waits_for") for rank in found] == 6 * [[6, 7]] + [[5], [6]], found
+        # Merged in steps it is the same.
+        assert first_line(s.ctl("merge", tmp_path / "job.json").stdout) == CIRCLE
+
+
+@pytest.mark.parametrize("rank,words", [(0, "SendRecv, operations that are not told apart (8 waves of queue 0), waits for ranks 6, 7 "),
+                                        (6, "AllReduce, operation 0x28c (8 waves of queue 0), waits for rank 5 ")])
+def test_a_rank_says_of_whom_it_has_received_nothing(rank, words):
+    with Ranks() as s:
+        shown = s.ctl("why", s.start_rank(rank).pid)
+        print(shown.stdout, shown.stderr)
+        assert shown.returncode == 0 and "CAUSE" not in shown.stdout and "MAYBE" not in shown.stdout
+        assert f"RANK   {rank} of a communicator of 8: in {words}(not seen) [inferred]" in " ".join(shown.stdout.split()).replace(
+            "RANK ", "RANK   "), shown.stdout
+
+
+# What keeps ranks from being known to wait for each other, and who is looked at.
+HEALTHY = {
+    "not_arrived": (set(ALL), {5}, {}),
+    "data_has_come": (set(ALL), set(), {"rank5": {"posted": 101}}),
+    "one_communicator": (set(ALL), set(), {"rank6": {"posted": 101}, "rank7": {"posted": 101}}),
+    "not_seen": (set(ALL) - {5}, set(), {}),
+    "others_not_seen": (set(ALL) - {6, 7}, set(), {}),
+    "other_ranks": (set(ALL), set(), {"env": {"RANK": "", "PMI_RANK": ""}}),
+    "where_waves_are": (set(ALL), set(), {f"rank{rank}": {"runtime": "on"} for rank in ALL}),
+}
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_nobody_is_named_where_it_is_not_known(name):
+    seen, idle, changes = HEALTHY[name]
+    with Ranks() as s:
+        start_all(s, sorted(seen - idle), **changes)
+        for rank in idle:
+            s.start("app", [BIN / "gpu-agent-simapp", "--kfd", s.mount / "kfd", "-e", "runtime on; queues 1; spin"],
+                    env={"RANK": str(rank), "WORLD_SIZE": str(N)}).wait_line()
+        shown = s.job()
+        assert "MAYBE" not in shown and "CAUSE" not in shown and "circle" not in shown, shown
+
+
+def test_ranks_of_a_communicator_that_are_not_those_of_the_job():
+    with Ranks() as s:
+        for rank in ALL:
+            s.start_rank(rank, {"RANK": str(N - 1 - rank)})
+        assert "MAYBE" not in s.job()
+
+
+def test_a_rank_that_moves_is_in_no_circle():
+    """Between any two samples another step has come, and has been taken."""
+    with Ranks() as s:
+        start_all(s, rank5={"last": "listen"})
+        argv = [BIN / "gpu-agentctl", "job", "--all", "--why", "-j", "--deadline", "30s"]
+        job = s.start("job", argv, env={"GPU_AGENT_SOCKET": str(s.socket)})
+        for left in range(100, 0, -1):
+            s.tell(s.ranks[5], f"memory 0x7f5000030000 l:{left}")
+            if job.popen.poll() is not None:
+                break
+            time.sleep(0.1)
+        assert job.popen.wait(30) in (0, 8), job.err()
+        found = json.loads(job.out())["ranks"][5]["collectives"][0]
+        assert found["waits_for"] == [6, 7] and "unchanged_since_us" not in found, found
+        (s.directory / "job.json").write_text(job.out())
+        shown = s.ctl("merge", s.directory / "job.json").stdout
+        assert "MAYBE" not in shown, shown
+
+
+@pytest.mark.parametrize("more", [(), ("--twice=1000",)])
+def test_what_was_not_so_at_one_time_is_no_circle(more, tmp_path):
+    """One sample does not tell; and two of each rank, of which no time is that of all."""
+    with Ranks() as s:
+        start_all(s)
+        for rank in ALL:
+            s.ctl("snapshot", s.ranks[rank].pid, "--why", *more, "--host", "-j", "-o", tmp_path / f"rank{rank}.json")
+        shown = s.ctl("merge", *(tmp_path / f"rank{rank}.json" for rank in ALL)).stdout
+        assert "8 ranks" in shown and "MAYBE" not in shown, shown
+
+
+# Address, and what is written there: what leads to a connection, each part as somebody may make it who wants to do harm.
+HOSTILE = {
+    "no_second_channel": "0x7f50000000f0 l:0",
+    "channel_without_order": "0x7f5000000060 l:0",
+    "other_order": "0x7f5000003000 i:1",
+    "order_nowhere": "0x7f5000000060 p:0x7ffffffff000",
+    "peers_at_the_end": "0x7f5000000050 p:0xfffffffffffffff8",
+    "peer_of_none": "0x7f5000001008 i:0x40000008",
+    "peer_itself": "0x7f5000001008 i:0x40000000",
+    "connection_of_none": "0x7f5000001008 i:0xc0000006",
+    "no_waves": "0x7f500000100c s:0x2002",
+    "count_at_the_end": "0x7f5000011198 p:0xfffffffffffffff8",
+    "count_nowhere": "0x7f5000011198 l:0",
+    "count_not_aligned": "0x7f5000011198 p:0x7f5000030001",
+    "sends_only": "0x7f500000100c s:0x2021",
+    "another_work": "0x7f5000001006 c:0",
+}
+
+
+def test_hostile_memory_is_refused():
+    """Each of these takes only what its channel would have told, and none of them the agent's time."""
+    with Ranks() as s:
+        for name, words in HOSTILE.items():
+            app = s.start_rank(0, last="listen")
+            s.tell(app, f"memory {words}")
+            began = time.monotonic()
+            run = s.ctl("why", app.pid, "-j")
+            assert run.returncode in (0, 8) and time.monotonic() - began < 10, (name, run.stderr)
+            waits_for = json.loads(run.stdout)["collectives"][0].get("waits_for")
+            assert waits_for == (None if name in ("no_second_channel", "other_order") else [7]), (name, waits_for)
+            app.popen.kill()
+            app.popen.wait()
+
+
+def test_who_has_received_waits_for_nobody():
+    """All four waves of each workgroup receive, and the last one is back in the kernel: there is nothing more to come."""
+    with Ranks() as s:
+        app = s.start_rank(0, last="listen")
+        for work in "0x7f500000100c", "0x7f500000110c":
+            s.tell(app, f"memory {work} s:0x1042")
+        for kind, last, waits_for in ("spin", "", [6, 7]), ("barrier", "early=512 late-loop=12", None):
+            s.tell(app, f"waves 0 {kind} 8 _Z44ncclFunction_SendRecv_RING_SIMPLE_Sum_int8_tv loop=12 group=4 {last}")
+            found = json.loads(s.ctl("why", app.pid, "-j").stdout)["collectives"][0]
+            assert (found["waves"], found.get("waits_for")) == (8, waits_for), found

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/* Ranks that wait for each other in collective operations, and those of which that is not known. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "ctl/document/merge.h"
+#include "tests/unit/ctl/ctl_snapshot.h"
+#include "testlib.h"
+
+DEFINE_AUTO(struct merge *, merge_destroy);
+
+#define SECOND UINT64_C(1000000)
+#define N      4u
+
+/* Ranks 0 to 2 receive from rank 3, which reduces and waits for rank 2. */
+struct job {
+	struct rpc_rank ranks[N];
+	struct rpc_collective what[N][2];
+	uint32_t for_whom[N][2];
+	char names[N][8];
+	struct rpc_gpu_snapshot_result s;
+};
+
+static void make_job(struct job *j)
+{
+	*j = (struct job){ .s = { .ranks = j->ranks, .n_ranks = N, .has_ranks = true } };
+	for (uint32_t i = 0; i < N; i++) {
+		snprintf(j->names[i], sizeof(j->names[i]), "r%u", i);
+		j->for_whom[i][0] = i == 3 ? 2 : 3;
+		j->what[i][0] = j->what[i][1] = (struct rpc_collective){
+			.operation = i == 3 ? "AllReduce" : "SendRecv", .has_number = i == 3, .number = 7,
+			.communicator = 0x1000, .rank = i, .ranks = N,
+			.has_waits_for = true, .n_waits_for = 1, .waits_for = j->for_whom[i],
+			.has_unchanged_since_us = true, .unchanged_since_us = 100 * SECOND,
+			.has_seen_us = true, .seen_us = 101 * SECOND,
+		};
+		j->ranks[i] = (struct rpc_rank){
+			.name = j->names[i], .host = "h", .pid = i + 1, .has_rank = true,
+			.rank = { .rank = i, .has_world_size = true, .world_size = N },
+			.has_collectives = true, .n_collectives = 1, .collectives = j->what[i],
+		};
+	}
+}
+
+static const char *circle_of(struct job *j, struct rpc_arena *a)
+{
+	const char *text;
+
+	TEST_EQ_FATAL(merge_circle(a, &j->s, &text), 0);
+	return text ? text : "none";
+}
+
+/* Everybody who waits is told, for whom, and in what. */
+static void names_a_circle(void)
+{
+	auto_rpc_arena struct rpc_arena a;
+	struct job j;
+
+	rpc_arena_init(&a, 0);
+	make_job(&j);
+	TEST_STR(circle_of(&j, &a), "a circle: r0,r1,r2 wait in SendRecv for r3, which is not in it; "
+				    "r3 waits in AllReduce (operation 0x7) for r2, which is not in it  [inferred]");
+	/* One who waits for something else is not of it. */
+	j.for_whom[0][0] = 1;
+	/* Nor one who had come from elsewhere meanwhile. */
+	j.what[1][0].unchanged_since_us = 101 * SECOND - 1;
+	TEST_STR(circle_of(&j, &a), "a circle: r2 waits in SendRecv for r3, which is not in it; "
+				    "r3 waits in AllReduce (operation 0x7) for r2, which is not in it  [inferred]");
+}
+
+/* Two in one numbered operation, of which one has received. */
+static void names_who_is_in_the_same_operation(void)
+{
+	auto_rpc_arena struct rpc_arena a;
+	struct job j;
+
+	rpc_arena_init(&a, 0);
+	make_job(&j);
+	j.what[0][0].operation = "AllReduce";
+	j.what[0][0].has_number = true;
+	TEST_STR(circle_of(&j, &a), "a circle: r1,r2 wait in SendRecv for r3, which is not in it; "
+				    "r0,r3 wait in AllReduce (operation 0x7) for r2, which is not in it  [inferred]");
+	/* Under another number it is another operation, and rank 0 may be done with that of rank 3. */
+	j.what[0][0].number = 6;
+	TEST_STR(circle_of(&j, &a), "a circle: r1,r2 wait in SendRecv for r3, which is not in it; "
+				    "r3 waits in AllReduce (operation 0x7) for r2, which is not in it  [inferred]");
+}
+
+/* In each of these, one link of the circle is not known. */
+static void nobody_is_named_where_it_is_not_known(void)
+{
+	enum { MOVES, HAS_RECEIVED, NOT_THERE, TWO_OPERATIONS, OTHER_SIZE, OTHER_RANK, NO_RANK, NO_WORLD, OTHER_JOB,
+	       RANK_TWICE, NO_OPERATION, SAME_OPERATION, NO_NUMBER, AT_ANOTHER_TIME, BACKWARDS, TOO_SHORT, NO_SUCH_RANK,
+	       HUGE_WORLD, N_ROWS };
+
+	for (unsigned row = 0; row < N_ROWS; row++) {
+		auto_rpc_arena struct rpc_arena a;
+		struct rpc_collective *c;
+		struct job j;
+
+		rpc_arena_init(&a, 0);
+		make_job(&j);
+		c = &j.what[2][0];
+		c->has_unchanged_since_us = row != MOVES;
+		c->n_waits_for = row != HAS_RECEIVED;
+		c->ranks += row == OTHER_SIZE;
+		c->rank -= row == OTHER_RANK;
+		j.ranks[2].n_collectives += row == TWO_OPERATIONS;
+		j.ranks[1].has_rank = row != NO_RANK;
+		j.ranks[1].rank.has_world_size = row != NO_WORLD;
+		j.ranks[1].rank.job = row == OTHER_JOB ? "other" : NULL;
+		j.ranks[1].rank.rank -= row == RANK_TWICE;
+		if (row == NOT_THERE) {
+			j.ranks[2] = j.ranks[3];
+			j.s.n_ranks--;
+		}
+		if (row == NO_OPERATION)
+			c->operation = NULL;
+		for (unsigned i = 0; i < N && row == SAME_OPERATION; i++)
+			j.what[i][0].operation = "SendRecv";
+		for (unsigned i = 0; i < N && row == NO_NUMBER; i++)
+			j.what[i][0].operation = "AllReduce";
+		if (row == AT_ANOTHER_TIME) {
+			c->unchanged_since_us += SECOND;
+			c->seen_us += SECOND;
+		}
+		if (row == BACKWARDS)
+			c->seen_us = c->unchanged_since_us - 1;
+		if (row == TOO_SHORT)
+			c->seen_us = c->unchanged_since_us + SECOND / 2 - 1;
+		if (row == NO_SUCH_RANK)
+			j.for_whom[2][0] = UINT32_MAX;
+		for (unsigned i = 0; i < N && row == HUGE_WORLD; i++)
+			j.what[i][0].ranks = j.ranks[i].rank.world_size = UINT32_MAX;
+		TEST_ROW_STR(row, circle_of(&j, &a), "none");
+	}
+}
+
+/* Who is not there is not mistaken for who is at that place of the list. */
+static void ranks_are_those_of_the_job(void)
+{
+	auto_rpc_arena struct rpc_arena a;
+	struct job j;
+
+	rpc_arena_init(&a, 0);
+	make_job(&j);
+	j.for_whom[2][0] = 1;
+	j.for_whom[3][0] = 0;
+	j.s.ranks += 2;
+	j.s.n_ranks -= 2;
+	TEST_STR(circle_of(&j, &a), "none");
+}
+
+/* What could not be read of a process may be just the operation that others wait for. */
+static void who_was_not_read_whole_waits_for_nobody(void)
+{
+	for (unsigned complete = 0; complete < 2; complete++) {
+		auto_call(merge_destroyp) struct merge *m = merge_create();
+		struct rpc_gpu_snapshot_result s;
+		auto_rpc_arena struct rpc_arena a;
+		struct job j;
+
+		rpc_arena_init(&a, 0);
+		make_job(&j);
+		for (unsigned i = 0; i < N; i++) {
+			struct agent_err err = { 0 };
+			struct snapshot_build b;
+			struct document d;
+
+			snapshot_build(&b, 1000 + i, "g100:64@0/5");
+			b.s.process.pid = 100 + i;
+			b.s.has_why = b.s.why.has_collectives = true;
+			b.s.why.complete = i != 2 || complete;
+			b.s.why.collectives = j.what[i];
+			b.s.why.n_collectives = 1;
+			b.s.has_host = b.s.host.has_rank = true;
+			b.s.host.rank = j.ranks[i].rank;
+			b.s.host.rank.from = "RANK";
+			d = (struct document){ .name = j.names[i], .snapshot = b.s };
+			TEST_EQ_FATAL(merge_add(m, &d, &err), 0);
+		}
+		TEST_EQ_FATAL(merge_finish(m, &s), 0);
+		TEST_ROW_EQ(complete, s.ranks[2].collectives[0].has_waits_for, complete);
+		TEST_ROW_EQ(complete, s.ranks[3].collectives[0].has_waits_for, true);
+	}
+}
+
+TEST_SUITE(ctl_circle, TEST(names_a_circle), TEST(names_who_is_in_the_same_operation),
+	   TEST(nobody_is_named_where_it_is_not_known), TEST(ranks_are_those_of_the_job),
+	   TEST(who_was_not_read_whole_waits_for_nobody));
