@@ -129,11 +129,12 @@ struct stored {
 	const struct cudacore_grid *grid; /* NULL: it is not in the core. */
 };
 
-static bool read_word(const void *ctx, bool is_uniform, uint32_t lane, uint32_t n, uint32_t *ret)
+static bool copy_registers(const void *ctx, bool is_uniform, uint32_t lane, uint32_t first, uint32_t n, uint32_t *ret)
 {
 	const struct stored *s = ctx;
+	const enum cuda_words what = is_uniform ? CUDA_WORDS_UNIFORM_REGISTERS : CUDA_WORDS_REGISTERS;
 
-	return read_words(&s->warp, is_uniform ? CUDA_WORDS_UNIFORM_REGISTERS : CUDA_WORDS_REGISTERS, lane, n, 1, ret) == 1;
+	return read_words(&s->warp, what, lane, first, n, ret) == (int)n;
 }
 
 static bool copy_shared(const void *ctx, uint32_t lane, uint32_t address, void *buf, uint32_t size)
@@ -176,7 +177,7 @@ int core_cuda_read_mbarriers(struct core_cuda *c, const struct core_cuda_waves *
 	for (uint32_t i = 0; i < w->n; i++) {
 		struct stored s = { .block = &c->core.blocks[w->warps[i]->block],
 				    .grid = core_cuda_grid(c, w->waves[i].gpu_id, w->waves[i].dispatch) };
-		const struct mbarrier_source from = { read_word, copy_shared, find_cluster, &s };
+		const struct mbarrier_source from = { copy_registers, copy_shared, find_cluster, &s };
 
 		core_cuda_warp_of(c, w->warps[i], &s.warp);
 		mbarriers_add(&m, i, s.warp.pcs, s.warp.view.lanes, sites_of(c, &w->waves[i]), &from, false);

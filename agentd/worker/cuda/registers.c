@@ -161,14 +161,27 @@ int cuda_registers_read(struct target_cuda *c, struct cuda_device *d, uint32_t s
 
 /* ------------------------------------------------------------------ what warps wait for ------ */
 
-static bool read_word(const void *ctx, bool is_uniform, uint32_t lane, uint32_t n, uint32_t *ret)
+struct waiting_warp {
+	struct live_warp warp;
+	/* The grid that was asked for last. */
+	struct last_grid {
+		struct cudbgshim_grid facts;
+		uint64_t id;
+		uint32_t dev;
+		bool known;
+	} *last;
+};
+
+static bool read_some(const void *ctx, bool is_uniform, uint32_t lane, uint32_t first, uint32_t n, uint32_t *ret)
 {
-	return read_words(ctx, is_uniform ? CUDA_WORDS_UNIFORM_REGISTERS : CUDA_WORDS_REGISTERS, lane, n, 1, ret) == 1;
+	const enum cuda_words what = is_uniform ? CUDA_WORDS_UNIFORM_REGISTERS : CUDA_WORDS_REGISTERS;
+
+	return read_words(&((const struct waiting_warp *)ctx)->warp, what, lane, first, n, ret) == (int)n;
 }
 
 static bool read_shared(const void *ctx, uint32_t lane, uint32_t address, void *buf, uint32_t size)
 {
-	const struct live_warp *l = ctx;
+	const struct live_warp *l = &((const struct waiting_warp *)ctx)->warp;
 	struct cudbgshim_place at = l->at;
 
 	at.lane = lane;
@@ -177,15 +190,18 @@ static bool read_shared(const void *ctx, uint32_t lane, uint32_t address, void *
 
 static bool read_cluster(const void *ctx, uint32_t ret[3])
 {
-	const struct live_warp *l = ctx;
-	struct cudbgshim_grid g;
+	const struct waiting_warp *waiting = ctx;
+	const struct live_warp *l = &waiting->warp;
+	struct last_grid *g = waiting->last;
 	struct cuda_warp w;
 
 	cuda_warp_of(&l->c->devices[l->at.dev], l->at.sm, l->at.warp, &w);
-	if (!(w.whole->has & CUDBGSHIM_WARP_CLUSTER_DIM) &&
-	    cudbgshim_get_grid(l->c->shim, l->at.dev, w.whole->grid_id, &g) < 0)
-		return false;
-	return cuda_warp_cluster(&w, &g, ret);
+	if (!g->known || g->dev != l->at.dev || g->id != w.whole->grid_id) {
+		g->dev = l->at.dev;
+		g->id = w.whole->grid_id;
+		g->known = cudbgshim_get_grid(l->c->shim, g->dev, g->id, &g->facts) == 0;
+	}
+	return g->known && cuda_warp_cluster(&w, &g->facts, ret);
 }
 
 /* Neighbours mostly execute the same image. */
@@ -204,14 +220,18 @@ const char *cuda_mbarriers_read(struct target_cuda *c, uint64_t deadline_ns, str
 				struct target_waves *ret)
 {
 	const struct cuda_module *module = NULL;
+	struct last_grid last = { .known = false };
 	struct mbarriers m;
 
 	if (mbarriers_begin(&m, a, ret) < 0)
 		return NULL;
 	for (uint32_t i = 0; i < ret->n_waves; i++) {
 		const struct wave *w = &ret->waves[i];
-		const struct live_warp l = { .c = c, .at = { .dev = w->gpu_id, .sm = w->unit, .warp = w->index } };
-		const struct mbarrier_source from = { read_word, read_shared, read_cluster, &l };
+		const struct waiting_warp one = {
+			.warp = { .c = c, .at = { .dev = w->gpu_id, .sm = w->unit, .warp = w->index } },
+			.last = &last,
+		};
+		const struct mbarrier_source from = { read_some, read_shared, read_cluster, &one };
 		struct cuda_warp view;
 
 		module = module_at(c, w->gpu_id, w->pc, module);

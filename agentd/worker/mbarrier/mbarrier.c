@@ -14,6 +14,8 @@
 #define SITES_MAX 16384u
 /* Places that the lanes of one warp are at, of those that are compared. */
 #define PLACES_MAX 8u
+/* Registers of one read. */
+#define NEAR_MAX 16u
 /* In an address, the bits above these are the number of the block in its cluster. */
 #define SHARED_MASK 0xffffffu
 
@@ -92,10 +94,27 @@ const struct mbarrier_site *mbarrier_site_at(const struct mbarrier_sites *s, uin
 
 /* ------------------------------------------------------------------ one wait ----------------- */
 
-static bool read_word(const struct mbarrier_source *from, bool is_uniform, uint32_t lane, uint8_t number, uint32_t *ret)
+/* Two registers of a lane; one read is enough for those that are near each other. */
+static bool read_pair(const struct mbarrier_source *from, uint32_t lane, const uint8_t numbers[2], uint32_t ret[2])
 {
-	*ret = 0;
-	return number == WAITS_MBARRIER_NO_REGISTER || from->word(from->ctx, is_uniform, lane, number, ret);
+	const bool both = numbers[0] != WAITS_MBARRIER_NO_REGISTER && numbers[1] != WAITS_MBARRIER_NO_REGISTER;
+	const uint32_t first = numbers[0] < numbers[1] ? numbers[0] : numbers[1];
+	const uint32_t n = numbers[0] + numbers[1] - 2 * first + 1;
+	uint32_t words[NEAR_MAX];
+	bool good = true;
+
+	if (both && n <= NEAR_MAX) {
+		good = from->words(from->ctx, false, lane, first, n, words);
+		for (int i = 0; good && i < 2; i++)
+			ret[i] = words[numbers[i] - first];
+		return good;
+	}
+	for (int i = 0; good && i < 2; i++) {
+		ret[i] = 0;
+		if (numbers[i] != WAITS_MBARRIER_NO_REGISTER)
+			good = from->words(from->ctx, false, lane, numbers[i], 1, &ret[i]);
+	}
+	return good;
 }
 
 /* All of it, or nothing is known of the wait. */
@@ -103,15 +122,17 @@ static bool read_object(const struct mbarrier_source *from, const struct waits_m
 			struct target_mbarrier *ret)
 {
 	uint8_t bytes[WAITS_MBARRIER_BYTES];
-	uint32_t base, uniform;
+	const uint8_t numbers[2] = { w->address_register, w->phase_register };
+	uint32_t pair[2], uniform = 0;
 	struct reader r;
 
-	if (!read_word(from, false, lane, w->address_register, &base) ||
-	    !read_word(from, true, lane, w->uniform_register, &uniform) ||
-	    !read_word(from, false, lane, w->phase_register, &ret->phase_register))
+	if (!read_pair(from, lane, numbers, pair) ||
+	    (w->uniform_register != WAITS_MBARRIER_NO_REGISTER &&
+	     !from->words(from->ctx, true, lane, w->uniform_register, 1, &uniform)))
 		return false;
+	ret->phase_register = pair[1];
 	/* Whoever waits does so for an object of its own block. */
-	ret->address = (base + uniform + (uint32_t)w->offset) & SHARED_MASK;
+	ret->address = (pair[0] + uniform + (uint32_t)w->offset) & SHARED_MASK;
 	if (ret->address % WAITS_MBARRIER_BYTES ||
 	    !from->shared(from->ctx, lane, ret->address, bytes, WAITS_MBARRIER_BYTES))
 		return false;

@@ -16,7 +16,7 @@
 
 struct symbols_image;
 
-/** Most lanes at one place whose registers and objects are read in one look: four reads each. */
+/** Most lanes at one place whose registers and objects are read in one look: two or three reads each. */
 #define MBARRIERS_MAX 128u
 
 /** An instruction that waits. */
@@ -41,8 +41,8 @@ const struct mbarrier_site *mbarrier_site_at(const struct mbarrier_sites *s, uin
 
 /** Where registers and shared memory of a stopped warp come from. */
 struct mbarrier_source {
-	/** @return whether register @p n was read: of a lane, or a uniform one of the warp. */
-	bool (*word)(const void *ctx, bool is_uniform, uint32_t lane, uint32_t n, uint32_t *ret);
+	/** @return whether @p n registers from @p first on were read: of a lane, or uniform ones of the warp. */
+	bool (*words)(const void *ctx, bool is_uniform, uint32_t lane, uint32_t first, uint32_t n, uint32_t *ret);
 	/** @return whether all bytes were read. */
 	bool (*shared)(const void *ctx, uint32_t lane, uint32_t address, void *buf, uint32_t size);
 	/** @return whether it is known in how large a cluster its block is; @p ret stays as it is where it is in none. */
