@@ -75,7 +75,8 @@ void mbarrier_sites_deinit(struct mbarrier_sites *s)
 	*s = (struct mbarrier_sites){ 0 };
 }
 
-const struct mbarrier_site *mbarrier_site_at(const struct mbarrier_sites *s, uint64_t pc)
+/* @return the instruction that whoever is at the pc waits at; NULL: none. */
+static const struct mbarrier_site *mbarrier_site_at(const struct mbarrier_sites *s, uint64_t pc)
 {
 	const struct mbarrier_site *site;
 	size_t low = 0, high = s->n;

@@ -36,8 +36,6 @@ struct mbarrier_sites {
 int mbarrier_sites_find(const struct symbols_image *image, const char *arch, struct mbarrier_sites *ret);
 /** Free a list; accepts a zeroed one. */
 void mbarrier_sites_deinit(struct mbarrier_sites *s);
-/** @return the instruction that whoever is at @p pc waits at; NULL: none. */
-const struct mbarrier_site *mbarrier_site_at(const struct mbarrier_sites *s, uint64_t pc);
 
 /** Where registers and shared memory of a stopped warp come from. */
 struct mbarrier_source {
