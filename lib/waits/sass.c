@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Opcodes and fields are those that ptxas 13.0 makes for sm_75 to sm_121 of bar.sync, bar.red, bar.arrive and
- * bar.warp.sync; of these they are the same in all, but for the register of WARPSYNC and distances.
+ * bar.warp.sync; of these they are the same in all, but for the register of WARPSYNC and distances.  That of
+ * cp.async.mbarrier.arrive is what it makes for sm_80, sm_90, sm_100 and sm_120.
  */
 #include "waits/sass.h"
 
@@ -109,6 +110,9 @@ int waits_sass_read(const char *arch, const void *bytes, size_t size, struct wai
 	case 0x31d:
 		read_barrier(low, high, ret);
 		break;
+	case 0x9b0:
+		ret->op = WAITS_SASS_COPY_ARRIVES;
+		break;
 	case 0x948:
 		ret->op = WAITS_SASS_WARP_SYNC;
 		/* WARPSYNC.ALL has no mask. */
@@ -134,6 +138,7 @@ const char *waits_sass_name(enum waits_sass_op op)
 {
 	static const char *const names[WAITS_SASS_OP_COUNT] = { [WAITS_SASS_BARRIER] = "BAR.SYNC",
 								 [WAITS_SASS_ARRIVE] = "BAR.ARV",
+								 [WAITS_SASS_COPY_ARRIVES] = "ARRIVES.LDGSTSBAR",
 								 [WAITS_SASS_WARP_SYNC] = "WARPSYNC" };
 
 	return op < WAITS_SASS_OP_COUNT ? names[op] : NULL;

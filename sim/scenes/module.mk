@@ -2,7 +2,7 @@
 scene_files := $(addprefix amd/,behind-a-fault.scene collectives.s collectives-gfx90a.co crossed-collectives.scene fault-at-barrier.scene fault.scene fault-and-hang.scene hang.scene late-at-barrier.scene \
 		no-signal.scene other-collective.scene own-stream.scene progress.scene two-streams.scene train.hip train-gfx90a.co) \
 	$(addprefix cuda/,crossed-barriers.scene exited-at-barrier.scene fault.scene fault-and-hang.scene fault-at-barrier.scene hang.scene \
-		progress.scene two-places.scene train.cu train-sm_90.cubin waits.cu waits-sm_90.cubin)
+		pipeline.cu pipeline-sm_90.cubin progress.scene retired-consumers.scene two-places.scene train.cu train-sm_90.cubin waits.cu waits-sm_90.cubin)
 extra_targets += $(addprefix $(O)/share/gpu-agent/scenes/,$(scene_files))
 $(O)/share/gpu-agent/scenes/%: sim/scenes/%
 	@mkdir -p $(@D)

@@ -44,7 +44,7 @@ static void cuda_destroy(struct target *t)
 	free(c->devices);
 	free(c->contexts);
 	for (size_t i = 0; i < c->n_modules; i++)
-		values_kernels_deinit(&c->modules[i].kernels);
+		cuda_module_deinit(&c->modules[i]);
 	free(c->modules);
 	free(c->image);
 	target_deinit(t);

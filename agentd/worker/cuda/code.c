@@ -16,6 +16,12 @@ static struct cuda_module *module_of(struct target_cuda *c, const struct code_ob
 	return NULL;
 }
 
+void cuda_module_deinit(struct cuda_module *m)
+{
+	values_kernels_deinit(&m->kernels);
+	mbarrier_sites_deinit(&m->mbarriers);
+}
+
 static void forget_image(struct target_cuda *c)
 {
 	free(c->image);
@@ -56,7 +62,7 @@ static void find_range(struct target_cuda *c, struct cuda_module *m)
 
 	m->seen = m->version;
 	m->start = m->end = 0;
-	values_kernels_deinit(&m->kernels);
+	cuda_module_deinit(m);
 	m->error = load_image(c, m);
 	if (m->error == 0)
 		m->error = symbols_image_create(c->image, c->image_size, &image);
@@ -66,6 +72,8 @@ static void find_range(struct target_cuda *c, struct cuda_module *m)
 	m->error = m->end ? 0 : -EADDRNOTAVAIL;
 	if (m->error == 0)
 		m->error = values_kernels_find(image, &m->kernels);
+	if (m->error == 0)
+		m->error = mbarrier_sites_find(image, c->devices[m->dev].d.arch, &m->mbarriers);
 	symbols_image_destroy(image);
 }
 

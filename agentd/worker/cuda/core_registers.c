@@ -67,6 +67,17 @@ static uint32_t count_registers(const struct core_cuda_warp *w)
 	return there < CUDA_REGISTERS_MAX ? (uint32_t)there : CUDA_REGISTERS_MAX;
 }
 
+static struct cudbgshim_grid grid_of(const struct cudacore_grid *g)
+{
+	if (!g)
+		return (struct cudbgshim_grid){ 0 };
+	return (struct cudbgshim_grid){ .entry = g->function_entry,
+					.grid_dim = core_cuda_dim(g->grid_dim),
+					.block_dim = core_cuda_dim(g->block_dim),
+					.cluster_dim = core_cuda_dim(g->cluster_dim),
+					.preferred_cluster_dim = core_cuda_dim(g->preferred_cluster_dim) };
+}
+
 /* A block says which cluster it is in from R525 on, and how large that is from R565 on. */
 static void set_cluster(const struct cudacore_block *b, const struct cudbgshim_grid *g, struct core_cuda_warp *ret)
 {
@@ -89,7 +100,7 @@ int core_cuda_fill_registers(const struct core_cuda *c, const struct cudacore_wa
 	const struct cudacore_device *d = &c->core.devices[wave->gpu_id];
 	const struct cudacore_block *b = &c->core.blocks[row->block];
 	const struct cudacore_grid *grid = core_cuda_grid(c, wave->gpu_id, b->grid_id);
-	struct cudbgshim_grid g = { 0 };
+	struct cudbgshim_grid g = grid_of(grid);
 	struct core_cuda_warp w;
 	struct cuda_registers_source from = {
 		.warp = &w.view,
@@ -105,16 +116,74 @@ int core_cuda_fill_registers(const struct core_cuda *c, const struct cudacore_wa
 
 	core_cuda_warp_of(c, row, &w);
 	from.n[CUDA_WORDS_REGISTERS] = count_registers(&w);
-	if (grid) {
-		g = (struct cudbgshim_grid){ .entry = grid->function_entry,
-					     .grid_dim = core_cuda_dim(grid->grid_dim),
-					     .block_dim = core_cuda_dim(grid->block_dim),
-					     .cluster_dim = core_cuda_dim(grid->cluster_dim),
-					     .preferred_cluster_dim = core_cuda_dim(grid->preferred_cluster_dim) };
-		from.grid = &g;
-	}
+	from.grid = grid ? &g : NULL;
 	set_cluster(b, &g, &w);
 	return cuda_warp_fill_registers(&from, wave, what, a, ret);
+}
+
+/* ------------------------------------------------------------------ what warps wait for ------ */
+
+struct stored {
+	struct core_cuda_warp warp;
+	const struct cudacore_block *block;
+	const struct cudacore_grid *grid; /* NULL: it is not in the core. */
+};
+
+static bool copy_registers(const void *ctx, bool is_uniform, uint32_t lane, uint32_t first, uint32_t n, uint32_t *ret)
+{
+	const struct stored *s = ctx;
+	const enum cuda_words what = is_uniform ? CUDA_WORDS_UNIFORM_REGISTERS : CUDA_WORDS_REGISTERS;
+
+	return read_words(&s->warp, what, lane, first, n, ret) == (int)n;
+}
+
+static bool copy_shared(const void *ctx, uint32_t lane, uint32_t address, void *buf, uint32_t size)
+{
+	const struct stored *s = ctx;
+
+	(void)lane;
+	return core_cuda_copy(&s->block->shared, address, buf, size) == size;
+}
+
+static bool find_cluster(const void *ctx, uint32_t ret[3])
+{
+	struct stored s = *(const struct stored *)ctx;
+	struct cudbgshim_grid g = grid_of(s.grid);
+
+	s.warp.view.whole = &s.warp.whole;
+	set_cluster(s.block, &g, &s.warp);
+	return s.grid && cuda_warp_cluster(&s.warp.view, &g, ret);
+}
+
+static const struct mbarrier_sites *sites_of(struct core_cuda *c, const struct wave *w)
+{
+	for (uint32_t i = 0; i < c->core.n[CUDACORE_MODULES]; i++) {
+		const struct core_cuda_module *m = &c->modules[i];
+
+		core_cuda_look(c, i);
+		if (c->core.contexts[c->core.modules[i].context].device == w->gpu_id && w->pc >= m->start && w->pc < m->end)
+			return &m->mbarriers;
+	}
+	return NULL;
+}
+
+int core_cuda_read_mbarriers(struct core_cuda *c, const struct core_cuda_waves *w, struct rpc_arena *a,
+			     struct target_waves *ret, const char **ret_missing)
+{
+	struct mbarriers m;
+
+	if (mbarriers_begin(&m, a, ret) < 0)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < w->n; i++) {
+		struct stored s = { .block = &c->core.blocks[w->warps[i]->block],
+				    .grid = core_cuda_grid(c, w->waves[i].gpu_id, w->waves[i].dispatch) };
+		const struct mbarrier_source from = { copy_registers, copy_shared, find_cluster, &s };
+
+		core_cuda_warp_of(c, w->warps[i], &s.warp);
+		mbarriers_add(&m, i, s.warp.pcs, s.warp.view.lanes, sites_of(c, &w->waves[i]), &from, false);
+	}
+	*ret_missing = mbarriers_missing(&m, a);
+	return 0;
 }
 
 /* ------------------------------------------------------------------ finding it --------------- */

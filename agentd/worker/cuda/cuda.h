@@ -18,6 +18,7 @@
 #include "agentd/worker/cuda/exception.h"
 #include "agentd/worker/cuda/tracer.h"
 #include "agentd/worker/cuda/warp.h"
+#include "agentd/worker/mbarrier/mbarrier.h"
 #include "agentd/worker/target/target.h"
 #include "cudbgshim.h"
 #include "cudbgshim_session.h"
@@ -40,6 +41,7 @@ struct cuda_module {
 	uint32_t seen;	     /**< Version that start and end are of; 0: none. */
 	uint64_t start, end; /**< Addresses of its code. */
 	struct values_kernels kernels; /**< Of the same version. */
+	struct mbarrier_sites mbarriers; /**< Likewise. */
 	int error;	     /**< Why it could not be read. */
 };
 
@@ -279,6 +281,14 @@ int cuda_registers_read(struct target_cuda *c, struct cuda_device *d, uint32_t s
 			const struct target_registers_wanted *what, const struct wave *wave,
 			struct rpc_arena *a, struct rpc_wave_registers *ret);
 
+/**
+ * Read which barrier objects warps wait for, while the devices stand still.
+ * @param deadline_ns  Of the stop.
+ * @return what is missing of them, in the arena; NULL for nothing.
+ */
+const char *cuda_mbarriers_read(struct target_cuda *c, uint64_t deadline_ns, struct rpc_arena *a,
+				struct target_waves *ret);
+
 /* ------------------------------------------------------------------ arguments.c --------------- */
 
 /** Read the images that are new, before the devices stop: some time, not more. */
@@ -305,6 +315,8 @@ void cuda_arguments_copy(struct target_cuda *c, const struct target_waves_from *
 
 /** Find out what is asked often of a module, if that was not done yet. */
 void cuda_code_look(struct target_cuda *c, struct cuda_module *m);
+/** Free what was found out of a module. */
+void cuda_module_deinit(struct cuda_module *m);
 
 /** target_ops.code_list. */
 int cuda_code_list(struct target *t, struct rpc_arena *a, struct code_list *ret);

@@ -58,7 +58,7 @@ static void context_ended(struct target_cuda *c, uint64_t handle)
 		if (c->modules[i].context != handle)
 			c->modules[kept++] = c->modules[i];
 		else
-			values_kernels_deinit(&c->modules[i].kernels);
+			cuda_module_deinit(&c->modules[i]);
 	c->n_modules = kept;
 }
 
@@ -86,7 +86,7 @@ static void image_unloaded(struct target_cuda *c, const struct cudbgshim_event *
 		if (c->modules[i].handle != e->image.handle || c->modules[i].dev != e->dev)
 			c->modules[kept++] = c->modules[i];
 		else
-			values_kernels_deinit(&c->modules[i].kernels);
+			cuda_module_deinit(&c->modules[i]);
 	c->n_modules = kept;
 }
 

@@ -159,6 +159,90 @@ int cuda_registers_read(struct target_cuda *c, struct cuda_device *d, uint32_t s
 	return cuda_warp_fill_registers(&from, wave, what, a, ret);
 }
 
+/* ------------------------------------------------------------------ what warps wait for ------ */
+
+struct waiting_warp {
+	struct live_warp warp;
+	/* The grid that was asked for last. */
+	struct last_grid {
+		struct cudbgshim_grid facts;
+		uint64_t id;
+		uint32_t dev;
+		bool known;
+	} *last;
+};
+
+static bool read_some(const void *ctx, bool is_uniform, uint32_t lane, uint32_t first, uint32_t n, uint32_t *ret)
+{
+	const enum cuda_words what = is_uniform ? CUDA_WORDS_UNIFORM_REGISTERS : CUDA_WORDS_REGISTERS;
+
+	return read_words(&((const struct waiting_warp *)ctx)->warp, what, lane, first, n, ret) == (int)n;
+}
+
+static bool read_shared(const void *ctx, uint32_t lane, uint32_t address, void *buf, uint32_t size)
+{
+	const struct live_warp *l = &((const struct waiting_warp *)ctx)->warp;
+	struct cudbgshim_place at = l->at;
+
+	at.lane = lane;
+	return cudbgshim_read_memory(l->c->shim, CUDBGSHIM_SPACE_SHARED, &at, address, buf, size) == 0;
+}
+
+static bool read_cluster(const void *ctx, uint32_t ret[3])
+{
+	const struct waiting_warp *waiting = ctx;
+	const struct live_warp *l = &waiting->warp;
+	struct last_grid *g = waiting->last;
+	struct cuda_warp w;
+
+	cuda_warp_of(&l->c->devices[l->at.dev], l->at.sm, l->at.warp, &w);
+	if (!g->known || g->dev != l->at.dev || g->id != w.whole->grid_id) {
+		g->dev = l->at.dev;
+		g->id = w.whole->grid_id;
+		g->known = cudbgshim_get_grid(l->c->shim, g->dev, g->id, &g->facts) == 0;
+	}
+	return g->known && cuda_warp_cluster(&w, &g->facts, ret);
+}
+
+/* Neighbours mostly execute the same image. */
+static const struct cuda_module *module_at(const struct target_cuda *c, uint32_t dev, uint64_t pc,
+					   const struct cuda_module *last)
+{
+	if (last && last->dev == dev && pc >= last->start && pc < last->end)
+		return last;
+	for (size_t i = 0; i < c->n_modules; i++)
+		if (c->modules[i].dev == dev && pc >= c->modules[i].start && pc < c->modules[i].end)
+			return &c->modules[i];
+	return NULL;
+}
+
+const char *cuda_mbarriers_read(struct target_cuda *c, uint64_t deadline_ns, struct rpc_arena *a,
+				struct target_waves *ret)
+{
+	const struct cuda_module *module = NULL;
+	struct last_grid last = { .known = false };
+	struct mbarriers m;
+
+	if (mbarriers_begin(&m, a, ret) < 0)
+		return NULL;
+	for (uint32_t i = 0; i < ret->n_waves; i++) {
+		const struct wave *w = &ret->waves[i];
+		const struct waiting_warp one = {
+			.warp = { .c = c, .at = { .dev = w->gpu_id, .sm = w->unit, .warp = w->index } },
+			.last = &last,
+		};
+		const struct mbarrier_source from = { read_some, read_shared, read_cluster, &one };
+		struct cuda_warp view;
+
+		module = module_at(c, w->gpu_id, w->pc, module);
+		if (!module || !module->mbarriers.n)
+			continue;
+		cuda_warp_of(&c->devices[w->gpu_id], w->unit, w->index, &view);
+		mbarriers_add(&m, i, view.pcs, view.lanes, &module->mbarriers, &from, clock_now_ns() >= deadline_ns);
+	}
+	return mbarriers_missing(&m, a);
+}
+
 /* ------------------------------------------------------------------ one stop ----------------- */
 
 static int one_begin(struct target_cuda *c, const struct target_waves_from *from,

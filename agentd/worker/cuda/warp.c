@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "agentd/worker/cuda/warp.h"
 
+#include <string.h>
+
 #include "agentd/worker/cuda/exception.h"
 
 static uint32_t first_of(uint32_t lanes)
@@ -78,6 +80,20 @@ void cuda_warp_fill_wave(const struct cuda_warp *w, uint32_t speaker, struct wav
 bool cuda_is_cluster(const struct cudbgshim_dim3 *size)
 {
 	return size->x > 1 || size->y > 1 || size->z > 1;
+}
+
+bool cuda_warp_cluster(const struct cuda_warp *w, const struct cudbgshim_grid *g, uint32_t ret[3])
+{
+	const bool has = w->whole->has & CUDBGSHIM_WARP_CLUSTER_DIM;
+	const struct cudbgshim_dim3 *size = has ? &w->whole->cluster_dim : &g->cluster_dim;
+
+	if (!has && cuda_is_cluster(&g->preferred_cluster_dim) &&
+	    memcmp(&g->preferred_cluster_dim, size, sizeof(*size)) != 0)
+		return false;
+	if (cuda_is_cluster(size))
+		memcpy(ret, (uint32_t[]){ size->x ? size->x : 1, size->y ? size->y : 1, size->z ? size->z : 1 },
+		       sizeof(*size));
+	return true;
 }
 
 /* ------------------------------------------------------------------ parts -------------------- */

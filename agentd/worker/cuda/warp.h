@@ -53,6 +53,13 @@ bool cuda_warp_shows(const struct cuda_warp *w, uint32_t code);
 void cuda_warp_fill_wave(const struct cuda_warp *w, uint32_t speaker, struct wave *ret);
 /** @return whether blocks that come so many at a time are in a cluster. */
 bool cuda_is_cluster(const struct cudbgshim_dim3 *size);
+/**
+ * Tell the size of the cluster that the block of a warp is in.
+ * @param g    Its grid; not looked at where the warp itself has the size.
+ * @param ret  Stays as it is where it is in none.
+ * @return whether that is known: a kernel may have clusters of one of two sizes.
+ */
+bool cuda_warp_cluster(const struct cuda_warp *w, const struct cudbgshim_grid *g, uint32_t ret[3]);
 /** @return whether lanes are at different places. */
 bool cuda_warp_is_apart(const struct cuda_warp *w);
 

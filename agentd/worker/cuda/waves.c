@@ -484,6 +484,8 @@ static int read_all(struct look *l)
 		cuda_arguments_copy(c, l->from, l->deadline_ns, l->a, l->ret);
 	if (r == 0 && l->from->registers)
 		read_examples(l);
+	if (r == 0 && l->from->mbarriers)
+		add_missing(l, cuda_mbarriers_read(c, l->deadline_ns, l->a, l->ret));
 	return r;
 }
 

@@ -168,6 +168,7 @@ static int do_snapshot(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 	o.waves = o.waves && !o.no_stop;
 	max_stop_ms = session_stop_begin(s, max_stop_ms ? max_stop_ms : HANDLERS_STOP_MS);
 	look.waves = o.waves;
+	look.mbarriers = params->why;
 	look.registers = o.registers || (params->why && s->target->ops->vendor == RPC_VENDOR_AMD);
 	r = snapshot_look(s->target, arena, &look, max_stop_ms, &seen, err);
 	left_ms = session_stop_end(s);

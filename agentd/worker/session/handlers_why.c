@@ -66,8 +66,9 @@ int handlers_why_get(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 		     const struct rpc_why_get_params *params, struct rpc_why_get_result *ret, struct agent_err *err)
 {
 	struct session *s = ctx;
-	/* Those of NVIDIA's devices take a call for each, and nothing is told by them. */
-	const struct snapshot_options look = { .waves = true, .registers = s->target->ops->vendor == RPC_VENDOR_AMD };
+	/* Those of NVIDIA's devices take a call for each: only those by which warps wait are read. */
+	const struct snapshot_options look = { .waves = true, .mbarriers = true,
+					       .registers = s->target->ops->vendor == RPC_VENDOR_AMD };
 	struct wait_options o = { .has_since = params->has_since, .since = params->since };
 	uint32_t retry_ms, left_ms, ms = params->has_max_stop_ms ? params->max_stop_ms : HANDLERS_STOP_MS;
 	struct snapshot seen;

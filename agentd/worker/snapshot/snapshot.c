@@ -242,6 +242,7 @@ static int look_at_waves(struct target *t, struct rpc_arena *a, const struct sna
 						.n_queues = s->n_queues,
 						.max_stop_ms = max_stop_ms,
 						.registers = o->registers,
+						.mbarriers = o->mbarriers,
 						.all_arguments = o->all_arguments };
 
 	if (t->ops->waves)

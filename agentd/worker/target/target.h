@@ -54,6 +54,7 @@ struct target_waves_from {
 	uint32_t max_stop_ms;
 	bool registers; /**< Of one wave at each place, too. */
 	bool all_arguments; /**< Of all dispatches, not only of the first few. */
+	bool mbarriers; /**< NVIDIA: what is waited for in shared memory, too. */
 };
 
 /** What a look at the waves meant for one queue. */
@@ -73,6 +74,17 @@ struct target_arguments {
 	uint32_t size;
 };
 
+/** NVIDIA: lanes of a wave that stand at an instruction that waits for a barrier object in shared memory. */
+struct target_mbarrier {
+	uint32_t wave;	 /**< Position of the wave. */
+	uint64_t pc, at; /**< Where the lanes are, and the instruction. */
+	bool is_read;	 /**< The members below were, all of them. */
+	uint32_t address, phase_register;
+	uint64_t word;	 /**< The object. */
+	uint32_t cluster[3]; /**< Size of the cluster that the workgroup is in; 0: it is in none. */
+	bool has_unknown_cluster; /**< It may be in one, and the size is not known. */
+};
+
 struct target_waves {
 	struct wave *waves; /**< Those of a queue and die together, workgroup by workgroup. */
 	size_t n_waves;
@@ -80,6 +92,8 @@ struct target_waves {
 	size_t n_exited;
 	struct rpc_wave_registers *registers; /**< Of some, the first at each place among them. */
 	size_t n_registers;
+	struct target_mbarrier *mbarriers; /**< In the order of the waves. */
+	size_t n_mbarriers;
 	/** Of some dispatches.  Those of others may still be where the waves say. */
 	struct target_arguments *arguments;
 	size_t n_arguments;

@@ -33,6 +33,8 @@ struct look_wait {
 	bool changed; /**< It was not so in the look before. */
 	const struct wave *first; /**< Of a workgroup: its first wave. */
 	uint64_t shape; /**< Of a workgroup: that of all that are alike. */
+	const char *over; /**< Why nobody can come to it, told of node @c nobody; NULL: it is no such wait. */
+	uint32_t nobody;
 };
 
 /** The code in front of a place and at it. */
@@ -71,6 +73,11 @@ struct look {
 	size_t n_nodes, nodes_capacity;
 	struct waits_edge *edges;
 	size_t n_edges, edges_capacity;
+	struct look_over { /* Blocks of which no warp can come to any barrier in memory. */
+		const struct wave *waves;
+		bool is_old; /* It was so in the look before. */
+	} *over;
+	size_t n_over;
 	struct rpc_wait_undecoded undecoded[8];
 	size_t n_undecoded;
 	const char **missing; /**< What could not be read; room for LOOK_MISSING_MAX. */

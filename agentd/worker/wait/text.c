@@ -24,10 +24,14 @@ const char *look_verb(const char *who)
 static void put_what(struct out *o, const struct rpc_wait *w)
 {
 	const char *words = wait_kind_words(w->kind);
-	const char *verb = w->waves == 1 || w->kind == RPC_WAIT_KIND_QUEUE ? look_verb(w->who) : "wait";
+	const bool is_one = w->waves == 1 || w->kind == RPC_WAIT_KIND_QUEUE || w->kind == RPC_WAIT_KIND_MBARRIER;
+	const char *verb = is_one ? look_verb(w->who) : "wait";
 
 	out_fmt(o, "%s %s", w->who, verb);
-	if (w->kind != RPC_WAIT_KIND_QUEUE)
+	if (w->kind == RPC_WAIT_KIND_MBARRIER && w->has_object && w->has_condition)
+		out_fmt(o, " on mbarrier 0x%llx (phase %d)", (unsigned long long)w->object.address,
+			(int)(w->condition.value >> 63));
+	else if (w->kind != RPC_WAIT_KIND_QUEUE)
 		out_fmt(o, " at a %s", words ? words : rpc_wait_kind_name(w->kind));
 	if (w->has_at && w->at.place)
 		out_fmt(o, ", at %s", w->at.place);

@@ -6,48 +6,16 @@
 #include "agentd/worker/snapshot/hash.h"
 #include "agentd/worker/snapshot/wave_convert.h"
 #include "agentd/worker/wait/look.h"
+#include "agentd/worker/wait/warps.h"
 #include "base/bit_list.h"
 #include "base/out.h"
-#include "waits/sass.h"
 
-/* Lanes at one place, of one block; a block has at most 32 warps, and few of them are apart. */
-#define UNITS_MAX 256u
-/* Waits of one block. */
-#define WAITS_MAX 32u
 /* Code of a kernel that is searched for a barrier at which nobody waits. */
 #define SEARCH_BYTES (UINT64_C(1) << 20)
 #define SEARCH_STEP  4096u
 #define WARP_LANES   32u
 /* Twice as many as a block may have. */
 #define WARPS_NUMBERED 64u
-
-enum does { DOES_RUN, DOES_STOP, DOES_WAIT, DOES_UNKNOWN };
-
-/* Lanes of a warp that are at one place. */
-struct unit {
-	const struct wave *w;	 /* The warp, or a part of it. */
-	const struct wave *warp; /* The warp. */
-	enum does does;
-	uint32_t lanes;
-	struct waits_sass at;
-	uint32_t wait; /* Which of the block's waits it is in; LOOK_NONE. */
-};
-
-/* Where units of a block wait. */
-struct place {
-	const struct unit *first;
-	size_t wait; /* In the look; LOOK_NONE where there was no room. */
-};
-
-struct block {
-	const struct wave *waves;
-	uint32_t n;
-	struct unit units[UNITS_MAX];
-	uint32_t n_units, undecoded;
-	struct place places[WAITS_MAX];
-	uint32_t n_places;
-	bool cut;
-};
 
 /* ------------------------------------------------------------------ what lanes do ------------ */
 
@@ -75,6 +43,13 @@ static void classify(struct look *l, struct block *b, struct unit *u)
 
 	if (u->w->state != RPC_WAVE_STATE_RUNNING) {
 		u->does = DOES_STOP;
+		return;
+	}
+	u->object = mbarriers_find(l, u->warp, u->w->pc);
+	if (u->object) {
+		mbarriers_classify(u);
+		b->undecoded += u->does == DOES_UNKNOWN;
+		b->unread += u->does == DOES_UNKNOWN;
 		return;
 	}
 	c = code_at(l, u->w);
@@ -112,6 +87,9 @@ static void add_unit(struct look *l, struct block *b, const struct wave *w, cons
 
 static bool is_same_place(const struct unit *a, const struct unit *b)
 {
+	if (a->object || b->object)
+		return a->object && b->object && a->object->address == b->object->address &&
+		       a->state.phase == b->state.phase;
 	if (a->at.op != b->at.op)
 		return false;
 	if (a->at.op == WAITS_SASS_WARP_SYNC)
@@ -177,19 +155,22 @@ static void find_place(struct block *b, struct unit *u)
 /* ------------------------------------------------------------------ who may come ------------- */
 
 /* May an instruction of a kernel come to a barrier without waiting, or lead to code that is not searched? */
-static bool may_arrive_by(const struct waits_sass *s, const struct code_symbol *kernel, uint64_t pc, uint8_t id)
+static bool may_arrive_by(const struct waits_sass *s, const struct code_symbol *kernel, uint64_t pc,
+			  const struct unit *u)
 {
 	uint64_t to = pc + (uint64_t)s->target;
 
+	if (s->op == WAITS_SASS_COPY_ARRIVES)
+		return u->object;
 	if (s->op == WAITS_SASS_ARRIVE)
-		return s->id_register != WAITS_SASS_NO_REGISTER || s->id == id;
+		return !u->object && (s->id_register != WAITS_SASS_NO_REGISTER || s->id == u->at.id);
 	return s->op == WAITS_SASS_TRANSFER &&
 	       (!s->has_target || to < kernel->address || to - kernel->address >= kernel->size);
 }
 
-static bool may_arrive_in(struct look *l, const struct wave *w, const struct code_symbol *kernel, uint8_t id)
+static bool may_arrive_in(struct look *l, const struct unit *u, const struct code_symbol *kernel)
 {
-	const char *arch = arch_of(l, w);
+	const char *arch = arch_of(l, u->w);
 	uint8_t code[SEARCH_STEP];
 
 	for (uint64_t at = 0, n; at < kernel->size; at += n) {
@@ -200,7 +181,7 @@ static bool may_arrive_in(struct look *l, const struct wave *w, const struct cod
 			struct waits_sass s;
 
 			if (waits_sass_read(arch, code + k, WAITS_SASS_BYTES, &s) < 0 ||
-			    may_arrive_by(&s, kernel, kernel->address + at + k, id))
+			    may_arrive_by(&s, kernel, kernel->address + at + k, u))
 				return true;
 		}
 	}
@@ -208,7 +189,7 @@ static bool may_arrive_in(struct look *l, const struct wave *w, const struct cod
 }
 
 /* The answer for a place of the code is kept: blocks that wait there are many. */
-static bool may_arrive(struct look *l, const struct unit *u)
+bool warps_may_arrive(struct look *l, const struct unit *u)
 {
 	struct look_code *c = &l->sites[u->w->site];
 	struct code_symbol kernel;
@@ -220,7 +201,7 @@ static bool may_arrive(struct look *l, const struct unit *u)
 	if (u->w->kernel < l->places.n_kernels &&
 	    code_function(&l->code, l->places.kernels[u->w->kernel].address, &kernel) == 0 && kernel.size &&
 	    kernel.size <= SEARCH_BYTES && u->w->pc >= kernel.address && u->w->pc - kernel.address < kernel.size)
-		c->may_arrive = may_arrive_in(l, u->w, &kernel, u->at.id);
+		c->may_arrive = may_arrive_in(l, u, &kernel);
 	return c->may_arrive;
 }
 
@@ -247,14 +228,23 @@ static enum waits_sass_missing missing_of(struct look *l, const struct block *b,
 	enum waits_sass_missing m;
 
 	s.others = b->n - s.waiting;
-	s.may_arrive = s.count && (b->undecoded || b->cut || may_arrive(l, first));
+	s.may_arrive = s.count && (b->undecoded || b->cut || warps_may_arrive(l, first));
 	m = waits_sass_missing(&s);
 	return m == WAITS_SASS_MISSING_ALL && (b->undecoded || b->cut) ? WAITS_SASS_MISSING_SOME : m;
 }
 
+bool warps_is_closed(struct look *l, const struct block *b, uint32_t place)
+{
+	const struct unit *first = b->places[place].first;
+
+	if (first->object || first->at.op == WAITS_SASS_WARP_SYNC)
+		return true;
+	return missing_of(l, b, first, warps_at(b, first)) != WAITS_SASS_MISSING_NOBODY;
+}
+
 /* ------------------------------------------------------------------ in words ----------------- */
 
-static const char *warps_text(struct look *l, const struct block *b, uint32_t place)
+const char *warps_text(struct look *l, const struct block *b, uint32_t place)
 {
 	auto_out struct out o = { 0 };
 	uint64_t numbers = 0;
@@ -270,29 +260,45 @@ static const char *warps_text(struct look *l, const struct block *b, uint32_t pl
 	return numbers ? rpc_arena_strdup(l->arena, o.data ? o.data : "") : "warps";
 }
 
-/* Who of the warps that the block was launched with is not there.  @return NULL: that is not known. */
-static const char *exited_text(struct look *l, const struct block *b)
+/* Of the warps that the block was launched with, those that are not there.  @return whether that is known. */
+static bool find_gone(const struct block *b, uint64_t *ret)
+{
+	uint32_t launched = b->waves->group_waves;
+
+	if (!launched || launched > WARPS_NUMBERED)
+		return false;
+	*ret = UINT64_MAX >> (WARPS_NUMBERED - launched);
+	for (uint32_t i = 0; i < b->n; i++) {
+		if (!b->waves[i].has_wave_in_group || b->waves[i].wave_in_group >= WARPS_NUMBERED)
+			return false;
+		*ret &= ~(UINT64_C(1) << b->waves[i].wave_in_group);
+	}
+	return true;
+}
+
+const char *warps_exited_text(struct look *l, const struct block *b)
 {
 	auto_out struct out o = { 0 };
-	uint32_t launched = b->waves->group_waves;
 	uint64_t gone;
 	bool is_one;
 
-	if (!launched || launched > WARPS_NUMBERED)
+	if (!find_gone(b, &gone) || !gone)
 		return NULL;
-	gone = UINT64_MAX >> (WARPS_NUMBERED - launched);
-	for (uint32_t i = 0; i < b->n; i++) {
-		if (!b->waves[i].has_wave_in_group || b->waves[i].wave_in_group >= WARPS_NUMBERED)
-			return NULL;
-		gone &= ~(UINT64_C(1) << b->waves[i].wave_in_group);
-	}
-	if (!gone)
-		return "it has no more warps than these";
 	is_one = !(gone & (gone - 1));
 	out_str(&o, is_one ? "warp " : "warps ");
 	bit_list_print(gone, &o);
 	out_str(&o, is_one ? " has exited" : " have exited");
 	return rpc_arena_strdup(l->arena, o.data ? o.data : "");
+}
+
+/* Who of its warps is not there.  @return NULL: that is not known. */
+static const char *left_text(struct look *l, const struct block *b)
+{
+	uint64_t gone;
+
+	if (find_gone(b, &gone) && !gone)
+		return "it has no more warps than these";
+	return warps_exited_text(l, b);
 }
 
 static const char *who_text(struct look *l, const struct block *b, uint32_t place)
@@ -327,7 +333,7 @@ static const char *waits_text(struct look *l, const struct unit *u, const struct
 
 static const char *gone_text(struct look *l, const struct block *b, const struct unit *first, bool may_have_come)
 {
-	const char *exited = exited_text(l, b);
+	const char *exited = left_text(l, b);
 	struct rpc_wait_at at = look_at(l, first->w);
 
 	return rpc_arena_printf(l->arena, "%s: named barrier %u, at %s, needs %u threads, and only %u are left%s%s%s",
@@ -338,7 +344,7 @@ static const char *gone_text(struct look *l, const struct block *b, const struct
 
 /* ------------------------------------------------------------------ names and states --------- */
 
-static uint64_t name_of(const struct wave *w, uint64_t place)
+uint64_t warps_name_of(const struct wave *w, uint64_t place)
 {
 	const uint64_t words[] = { w->gpu_id,	    w->queue_id,     w->has_dispatch ? w->dispatch + 1 : 0,
 				   w->workgroup[0], w->workgroup[1], w->workgroup[2], place, 3 };
@@ -360,8 +366,15 @@ static uint64_t state_of(const struct block *b, bool all)
 			continue;
 		h = hash_mix(h ^ (u->w->pc + u->warp->wave_in_group)) ^ u->lanes;
 		h = hash_mix(h ^ u->does ^ (uint64_t)u->w->reasons << 8);
+		if (u->object)
+			h = hash_mix(h ^ u->object->word) ^ u->object->address;
 	}
 	return h;
+}
+
+uint64_t warps_state_of(const struct block *b)
+{
+	return state_of(b, true);
 }
 
 /* Blocks of one grid that are alike are told as one. */
@@ -369,7 +382,7 @@ static uint64_t shape_of(const struct block *b)
 {
 	const struct wave *w = b->waves;
 	const uint64_t words[] = { w->gpu_id, w->queue_id, w->has_dispatch ? w->dispatch + 1 : 0, b->n,
-				   state_of(b, true) };
+				   state_of(b, true), b->is_over, b->is_old };
 
 	return hash_bytes(hash_secret(), words, sizeof(words)) | 1;
 }
@@ -377,7 +390,7 @@ static uint64_t shape_of(const struct block *b)
 /* ------------------------------------------------------------------ waits -------------------- */
 
 /* By the place alone it is not proven that lanes wait: those that were let go are there until they execute again. */
-static void add_party(struct look *l, const struct block *b, size_t wait, const struct unit *u, bool any)
+void warps_add_party(struct look *l, const struct block *b, size_t wait, const struct unit *u, bool any)
 {
 	struct rpc_wait *to = &l->waits[wait].rpc;
 	struct rpc_wait_at at = look_at(l, u->w);
@@ -434,7 +447,7 @@ static void add_barrier_parties(struct look *l, const struct block *b, uint32_t 
 		return;
 	for (uint32_t i = 0; i < b->n_units; i++)
 		if (b->units[i].wait != place)
-			add_party(l, b, wait, &b->units[i], m == WAITS_SASS_MISSING_SOME);
+			warps_add_party(l, b, wait, &b->units[i], m == WAITS_SASS_MISSING_SOME);
 	to->has_candidates = to->candidates = m == WAITS_SASS_MISSING_SOME;
 }
 
@@ -447,7 +460,7 @@ static void add_lane_parties(struct look *l, const struct block *b, uint32_t pla
 	l->waits[b->places[place].wait].rpc.confidence = RPC_CONFIDENCE_INFERRED;
 	for (uint32_t i = 0; i < b->n_units; i++)
 		if (b->units[i].warp == first->warp && b->units[i].lanes & missing)
-			add_party(l, b, b->places[place].wait, &b->units[i], !has_mask(first));
+			warps_add_party(l, b, b->places[place].wait, &b->units[i], !has_mask(first));
 }
 
 static void add_evidence(struct look *l, struct rpc_wait *to, const struct unit *first)
@@ -468,6 +481,8 @@ static void add_evidence(struct look *l, struct rpc_wait *to, const struct unit 
 
 static enum rpc_wait_kind kind_of(const struct unit *u)
 {
+	if (u->object)
+		return RPC_WAIT_KIND_MBARRIER;
 	if (u->at.op == WAITS_SASS_WARP_SYNC)
 		return RPC_WAIT_KIND_WARP_SYNC;
 	return u->at.count || u->at.id ? RPC_WAIT_KIND_NAMED_BARRIER : RPC_WAIT_KIND_BARRIER;
@@ -497,7 +512,7 @@ static void add_wait(struct look *l, struct block *b, uint32_t place, uint64_t s
 	struct look_wait *w = look_add_wait(l, kind_of(first),
 					    first->at.op == WAITS_SASS_WARP_SYNC ? RPC_WAIT_NODE_KIND_LANES :
 										   RPC_WAIT_NODE_KIND_WORKGROUP,
-					    who_text(l, b, place), name_of(b->waves, place), state_of(b, false));
+					    who_text(l, b, place), warps_name_of(b->waves, place), state_of(b, false));
 
 	if (!w)
 		return;
@@ -506,8 +521,12 @@ static void add_wait(struct look *l, struct block *b, uint32_t place, uint64_t s
 	w->shape = shape;
 	look_tell_wave(l, &w->rpc, first->w);
 	l->nodes[w->node].rpc.text = rpc_arena_printf(l->arena, "%s, at %s,", w->rpc.who, look_place(l, &w->rpc.at));
-	w->rpc.at.instruction = waits_sass_name(first->at.op);
-	add_evidence(l, &w->rpc, first);
+	if (first->object) {
+		mbarriers_describe(l, first, &w->rpc);
+	} else {
+		w->rpc.at.instruction = waits_sass_name(first->at.op);
+		add_evidence(l, &w->rpc, first);
+	}
 	note(l, b, place, wait);
 }
 
@@ -525,16 +544,14 @@ static bool is_told(struct look *l, const struct block *b, uint64_t shape)
 			continue;
 		note(l, b, place, i);
 		/* One of them that has moved shows that all of them may. */
-		w->changed |= !look_is_same(l, name_of(b->waves, place), state_of(b, false)) && l->before;
+		w->changed |= !look_is_same(l, warps_name_of(b->waves, place), state_of(b, false)) && l->before;
 		place++;
 	}
 	return place;
 }
 
-static void look_at_block(struct look *l, struct block *b)
+void warps_read_block(struct look *l, struct block *b)
 {
-	uint64_t shape;
-
 	for (uint32_t i = 0; i < b->n; i++) {
 		const struct wave *w = &b->waves[i];
 
@@ -543,31 +560,44 @@ static void look_at_block(struct look *l, struct block *b)
 		if (!wave_n_parts(w))
 			add_unit(l, b, w, w);
 	}
-	if (b->undecoded)
-		look_undecoded(l, "their code could not be read, or their barrier is in a register", b->undecoded);
-	if (b->cut)
-		look_undecoded(l, "lanes of their block are at more places than are looked at", b->n);
 	for (uint32_t i = 0; i < b->n_units; i++)
 		find_place(b, &b->units[i]);
+}
+
+static void look_at_block(struct look *l, struct block *b)
+{
+	uint64_t shape;
+
+	warps_read_block(l, b);
+	if (b->undecoded > b->unread)
+		look_undecoded(l, "their code could not be read, or their barrier is in a register",
+			       b->undecoded - b->unread);
+	if (b->unread)
+		look_undecoded(l, "the mbarrier that they wait for could not be read, or is none", b->unread);
+	if (b->cut)
+		look_undecoded(l, "lanes of their block are at more places than are looked at", b->n);
+	mbarriers_judge(l, b);
 	shape = shape_of(b);
 	if (!b->n_places || is_told(l, b, shape))
 		return;
 	for (uint32_t i = 0; i < b->n_places; i++)
 		add_wait(l, b, i, shape);
 	for (uint32_t i = 0; i < b->n_places; i++) {
-		if (b->places[i].wait == LOOK_NONE)
+		if (b->places[i].wait == LOOK_NONE || b->places[i].first->object)
 			continue;
 		if (b->places[i].first->at.op == WAITS_SASS_WARP_SYNC)
 			add_lane_parties(l, b, i);
 		else
 			add_barrier_parties(l, b, i);
 	}
+	mbarriers_add_parties(l, b);
 }
 
 void look_at_warps(struct look *l)
 {
 	const struct target_waves *t = &l->seen->waves;
 
+	mbarriers_begin_look(l);
 	for (size_t i = 0, end; i < t->n_waves; i = end) {
 		struct block b = { .waves = &t->waves[i] };
 
@@ -580,4 +610,5 @@ void look_at_warps(struct look *l)
 		else
 			look_undecoded(l, "the instructions of their device are not known", b.n);
 	}
+	mbarriers_end_look(l);
 }

@@ -207,7 +207,7 @@ static int run(struct ctl *c, int argc, char **argv)
 const struct ctl_verb ctl_verb_stacks = {
 	.name = "stacks",
 	.args = "PID",
-	.summary = "Show what the threads of a process do on the processors; none is stopped unless you say so",
+	.summary = "Show what the threads of a process do on the processors; none stops unasked",
 	.options = options,
 	.min_args = 1,
 	.max_args = 1,

@@ -77,18 +77,25 @@ static int cmd_warp(struct sim_process *p, const struct args *a)
 
 /* ---- registers ---- */
 
-/* Plant a register: the place, its number and its value. */
+/* Plant a register: the place, its number and its value; of so many warps of so many SMs from there on. */
 static int plant_register(struct sim_process *p, const struct args *a, enum sim_register kind,
 			  int depth)
 {
-	uint64_t at[4], number, value;
+	uint64_t at[4], number, value, sms, warps;
 	int r = arg_place(p, a, 1, depth, at);
+	const struct sim_device *d = r ? NULL : &p->devices[at[0]];
 
 	if (r)
 		return r;
-	if (arg_number(a, depth + 1, 255, &number) || arg_number(a, depth + 2, UINT32_MAX, &value))
+	if (arg_number(a, depth + 1, 255, &number) || arg_number(a, depth + 2, UINT32_MAX, &value) ||
+	    arg_key(a, "sms", 1, d->n_sms - at[1], &sms) || arg_key(a, "warps", 1, d->n_warps - at[2], &warps))
 		return -EINVAL;
-	return sim_register_set(p, kind, at, (uint32_t)number, (uint32_t)value);
+	for (uint64_t i = 0; !r && i < sms * warps; i++) {
+		const uint64_t to[4] = { at[0], at[1] + i / warps, at[2] + i % warps, at[3] };
+
+		r = sim_register_set(p, kind, to, (uint32_t)number, (uint32_t)value);
+	}
+	return r;
 }
 
 static int cmd_register(struct sim_process *p, const struct args *a)
@@ -144,18 +151,20 @@ static int region_bytes(const struct args *a, struct sim_region *g)
 	return hex ? bytes_hex(hex, g->bytes) : 0;
 }
 
-/* Read the place of a region; a warp there stands for its block or grid. */
-static int region_place(struct sim_process *p, const struct args *a, int depth,
+/* Read the place of a region, so many SMs further on; a warp there stands for its block or grid. */
+static int region_place(struct sim_process *p, const struct args *a, int depth, uint64_t further,
 			struct sim_region *g)
 {
 	uint64_t at[4];
 	int r = arg_place(p, a, 2, depth, at);
 	const struct sim_warp *w;
 
+	if (!r && further >= p->devices[at[0]].n_sms - at[1])
+		r = -ERANGE;
 	if (r)
 		return r;
 	g->dev = (uint32_t)at[0];
-	g->sm = (uint32_t)at[1];
+	g->sm = (uint32_t)(at[1] + further);
 	g->warp = (uint32_t)at[2];
 	g->lane = (uint32_t)at[3];
 	if (g->space != SPACE_SHARED && g->space != SPACE_PARAM)
@@ -168,6 +177,19 @@ static int region_place(struct sim_process *p, const struct args *a, int depth,
 	return 0;
 }
 
+static int plant_region(struct sim_process *p, const struct args *a, int depth, uint64_t further, struct sim_region g)
+{
+	int r = depth ? region_place(p, a, depth, further, &g) : 0;
+
+	if (!r)
+		r = region_bytes(a, &g);
+	if (!r)
+		r = sim_region_add(p, &g);
+	if (r)
+		free(g.bytes);
+	return r;
+}
+
 static int cmd_memory(struct sim_process *p, const struct args *a)
 {
 	static const struct {
@@ -176,7 +198,8 @@ static int cmd_memory(struct sim_process *p, const struct args *a)
 	} spaces[SPACE_COUNT] = { { "global", 0 }, { "shared", 3 }, { "local", 4 },
 				  { "param", 3 },  { "const", 1 },  { "pinned", 0 } };
 	struct sim_region g = { .space = SPACE_COUNT };
-	int depth = 0, r;
+	uint64_t sms;
+	int depth = 0, r = 0;
 
 	for (size_t i = 0; a->n > 1 && i < SPACE_COUNT; i++)
 		if (!strcmp(spaces[i].name, a->word[1])) {
@@ -185,14 +208,11 @@ static int cmd_memory(struct sim_process *p, const struct args *a)
 		}
 	if (g.space == SPACE_COUNT || arg_number(a, 2 + depth, UINT64_MAX - REGION_MAX, &g.address))
 		return -EINVAL;
-	r = depth ? region_place(p, a, depth, &g) : 0;
-	if (!r)
-		r = region_bytes(a, &g);
 	g.managed = arg_value(a, "managed");
-	if (!r)
-		r = sim_region_add(p, &g);
-	if (r)
-		free(g.bytes);
+	if (arg_key(a, "sms", 1, g.space == SPACE_SHARED ? SIM_SMS_MAX : 1, &sms))
+		return -EINVAL;
+	for (uint64_t i = 0; !r && i < sms; i++)
+		r = plant_region(p, a, depth, i, g);
 	return r;
 }
 
@@ -361,14 +381,14 @@ const struct command plant_commands[] = {
 	  "DEVICE SM WARP [sms=N] [warps=N] [pc=] [idle=] [apart=] [active=] "
 	  "[valid=MASK; 0: exited] [syscall=MASK] [barrier=] "
 	  "[target=X,Y,Z]" },
-	{ "register", cmd_register, "DEVICE SM WARP LANE NUMBER VALUE" },
-	{ "uniform", cmd_uniform, "DEVICE SM WARP NUMBER VALUE" },
+	{ "register", cmd_register, "DEVICE SM WARP LANE NUMBER VALUE [sms=] [warps=]" },
+	{ "uniform", cmd_uniform, "DEVICE SM WARP NUMBER VALUE [sms=] [warps=]" },
 	{ "predicate", cmd_predicate, "DEVICE SM WARP LANE NUMBER VALUE" },
 	{ "uniform-predicate", cmd_uniform_predicate, "DEVICE SM WARP NUMBER VALUE" },
 	{ "memory", cmd_memory,
 	  "global ADDRESS|shared D S W ADDRESS|local D S W L ADDRESS|param D S W ADDRESS|const D "
 	  "ADDRESS|\n"
-	  "             pinned ADDRESS, then hex=BYTES or size=N [fill=BYTE] [managed=1]" },
+	  "             pinned ADDRESS, then hex=BYTES or size=N [fill=BYTE] [managed=1] [sms=N: shared]" },
 	{ "alloc", cmd_alloc, "CONTEXT SIZE: answers the address" },
 	{ "free", cmd_free, "ADDRESS" },
 	{ "write", cmd_write, "ADDRESS: the bytes behind the line" },

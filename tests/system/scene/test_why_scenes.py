@@ -36,6 +36,9 @@ CUDA = {
     "crossed-barriers": ("a circle: warps 4-7 of block (0,0,0) of exchange, at exchange+0x1e0 (waits.cu:54), wait for warps 0-3 of "
                          "block (0,0,0) of exchange, at exchange+0xa0 (waits.cu:58), wait for the first",
                          "inferred", False, "second=0x220"),
+    "retired-consumers": ("block (0,0,0) of grouped_gemm and 23 more: warp 0 waits on mbarrier 0x700 (phase 0, 1 of 1 arrival missing), "
+                          "warps 1-4 wait on mbarrier 0x760 (phase 1, 8 of 12 arrivals missing); warps 5-11 have exited, and nobody is left "
+                          "who could arrive", "inferred", False, "exits=0"),
     "fault-at-barrier": ("warp 3 of block (2,0,0) of gemm, at gemm+0x440 (train.cu:62), has stopped (memory_violation)", "inferred", True,
                          "code=0"),
 }
@@ -135,7 +138,8 @@ def test_no_more_have_come_than_are_expected():
     assert wait["who"] == "warps 0-15 of block (0,0,0) of exchange" and "expects" not in wait and "have come" not in wait["text"], wait
 
 
-@pytest.mark.parametrize("name", CUDA)
+# A core that is written of simulated GPUs has shared memory from its beginning on only, where the scene has none.
+@pytest.mark.parametrize("name", sorted(set(CUDA) - {"retired-consumers"}))
 def test_a_core_has_the_same_waits(name, tmp_path):
     """Of one moment: only what has stopped is accused."""
     core = tmp_path / "core"

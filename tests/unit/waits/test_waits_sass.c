@@ -66,6 +66,14 @@ static void lanes_of_a_warp_are_told_by_their_mask(void)
 	TEST_EQ(s.op == WAITS_SASS_WARP_SYNC && s.mask_register == 4, true);
 }
 
+static void copies_that_arrive_are_told(void)
+{
+	/* ARRIVES.LDGSTSBAR.64.ARVCNT, and one that only some lanes execute. */
+	TEST_EQ(sass("sm_90", 0x00000800ff0079b0, 0x000fe80008000a44).op, WAITS_SASS_COPY_ARRIVES);
+	TEST_EQ(sass("sm_80", 0x00000000ff0099b0, 0x002fe20008000a06).op, WAITS_SASS_COPY_ARRIVES);
+	TEST_STR(waits_sass_name(WAITS_SASS_COPY_ARRIVES), "ARRIVES.LDGSTSBAR");
+}
+
 static void calls_are_told_with_their_target(void)
 {
 	struct waits_sass s = sass("sm_75", 0x000000e000007944, 0x000fea0003c00000);
@@ -157,6 +165,6 @@ static void who_is_missing_follows_from_the_counts(void)
 }
 
 TEST_SUITE(waits_sass, TEST(barriers_are_told_with_number_and_count), TEST(lanes_of_a_warp_are_told_by_their_mask),
-	   TEST(calls_are_told_with_their_target), TEST(what_leads_to_an_unknown_place_has_no_target),
+	   TEST(copies_that_arrive_are_told), TEST(calls_are_told_with_their_target), TEST(what_leads_to_an_unknown_place_has_no_target),
 	   TEST(unknown_devices_are_refused),
 	   TEST(who_is_missing_follows_from_the_counts));

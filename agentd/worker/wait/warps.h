@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_WAIT_WARPS_H
+#define WORKER_WAIT_WARPS_H
+
+/** @file warps.h  A block of an NVIDIA device, as warps.c and mbarriers.c share it. */
+
+#include "agentd/worker/wait/look.h"
+#include "waits/mbarrier.h"
+#include "waits/sass.h"
+
+/** Lanes at one place, of one block; a block has at most 32 warps, and few of them are apart. */
+#define UNITS_MAX 256u
+/** Waits of one block. */
+#define WAITS_MAX 32u
+
+enum does { DOES_RUN, DOES_STOP, DOES_WAIT, DOES_UNKNOWN };
+
+/** Lanes of a warp that are at one place. */
+struct unit {
+	const struct wave *w;	 /**< The warp, or a part of it. */
+	const struct wave *warp; /**< The warp. */
+	enum does does;
+	uint32_t lanes;
+	struct waits_sass at; /**< What they wait at, if that is no object in memory. */
+	const struct target_mbarrier *object; /**< What was read of such an object; NULL: they are at none. */
+	struct waits_mbarrier state;	      /**< What it says, if they wait for it. */
+	uint32_t wait; /**< Which of the block's waits it is in; LOOK_NONE. */
+};
+
+/** Where units of a block wait. */
+struct place {
+	const struct unit *first;
+	size_t wait; /**< In the look; LOOK_NONE where there was no room. */
+};
+
+struct block {
+	const struct wave *waves;
+	uint32_t n;
+	struct unit units[UNITS_MAX];
+	uint32_t n_units, undecoded, unread;
+	struct place places[WAITS_MAX];
+	uint32_t n_places;
+	bool cut;
+	/** Nobody is left who could come to the objects that are waited for: of the whole cluster. */
+	bool is_over;
+	bool is_old; /**< The same was so in the look before, and that long ago. */
+};
+
+/* warps.c */
+
+/** Find what the warps of a block wait for.  @param b  With waves and n alone. */
+void warps_read_block(struct look *l, struct block *b);
+/** @return whether all of those who wait at a place wait for somebody. */
+bool warps_is_closed(struct look *l, const struct block *b, uint32_t place);
+/**
+ * May code of the kernel come to a barrier, while nobody is seen to be on the way there?
+ * @return true also where that is not known.
+ */
+bool warps_may_arrive(struct look *l, const struct unit *u);
+/** A name for something of a block in history.h. */
+uint64_t warps_name_of(const struct wave *w, uint64_t place);
+/** All that is seen of the units of a block. */
+uint64_t warps_state_of(const struct block *b);
+/** @return "warps 1-4": those at a place. */
+const char *warps_text(struct look *l, const struct block *b, uint32_t place);
+/** @return "warps 5-11 have exited"; NULL: none has, or that is not known. */
+const char *warps_exited_text(struct look *l, const struct block *b);
+/** Add one that has not come. */
+void warps_add_party(struct look *l, const struct block *b, size_t wait, const struct unit *u, bool any);
+
+/* mbarriers.c */
+
+/** Find out of which blocks nobody is left who could come. */
+void mbarriers_begin_look(struct look *l);
+/** @return what was read of the object that these lanes stand at; NULL: they are at none. */
+const struct target_mbarrier *mbarriers_find(const struct look *l, const struct wave *warp, uint64_t pc);
+/** Tell what lanes at an object do. */
+void mbarriers_classify(struct unit *u);
+/** Fill in block.is_over and is_old. */
+void mbarriers_judge(struct look *l, struct block *b);
+/** Tell what one of the block's waits is for, if that is an object. */
+void mbarriers_describe(struct look *l, const struct unit *first, struct rpc_wait *to);
+/** Add who has not come to those of the block's waits that are for objects. */
+void mbarriers_add_parties(struct look *l, struct block *b);
+/** All blocks were looked at: say of how many the same is so. */
+void mbarriers_end_look(struct look *l);
+
+#endif /* WORKER_WAIT_WARPS_H */
