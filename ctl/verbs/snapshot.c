@@ -36,7 +36,7 @@ static const struct argv_option options[] = {
 	{ "queues-only", 0, ARGV_FLAG, &queues_only, NULL, "do not stop queues to see their waves" },
 	{ "record", 0, ARGV_FLAG, &record, NULL, "also let the agent keep it, for `cores`" },
 	{ "host", 0, ARGV_OPTIONAL, &host, "stop",
-	  "also what its threads do on the processors, read when the queues run again; stop: see stacks --stop" },
+	  "also what its threads do on the processors, read when the queues run again (stop: as with stacks --stop)" },
 	{ "again", 0, ARGV_STRING, &again, "MS",
 	  "take another one MS milliseconds later (500 at least) and compare: hung, slow or progressing?" },
 	{ "any-progress", 0, ARGV_FLAG, &any_progress, NULL,

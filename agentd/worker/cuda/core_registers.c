@@ -161,7 +161,8 @@ static const struct mbarrier_sites *sites_of(struct core_cuda *c, const struct w
 		const struct core_cuda_module *m = &c->modules[i];
 
 		core_cuda_look(c, i);
-		if (c->core.contexts[c->core.modules[i].context].device == w->gpu_id && w->pc >= m->start && w->pc < m->end)
+		if (c->core.contexts[c->core.modules[i].context].device == w->gpu_id &&
+		    w->pc >= m->start && w->pc < m->end)
 			return &m->mbarriers;
 	}
 	return NULL;

@@ -56,8 +56,8 @@ static void walk(const struct native_processor *p, struct hoststack_memory *m, u
 }
 
 /* A thread that stood still: all registers, and the file's bytes as the copy of its stack. */
-static void walk_copy(const struct native_processor *p, struct hoststack_memory *m, const struct image *image, uint64_t pc,
-		      uint64_t sp)
+static void walk_copy(const struct native_processor *p, struct hoststack_memory *m, const struct image *image,
+		      uint64_t pc, uint64_t sp)
 {
 	struct native_module module = { .base = BASE, .processor = p, .name = "file" };
 	struct native_unwinder u = { .processor = p, .modules = &module, .n_modules = 1, .stack = { .memory = m } };

@@ -42,6 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	check(m.expected && m.expected <= WAITS_MBARRIER_EXPECTED_MAX && m.pending <= m.expected);
 	check((m.pending || m.tx) && m.tx < 1 << 20 && m.tx > -(1 << 20));
-	check(waits_mbarrier_blocks(&m, (uint32_t)m.phase << 31) && !waits_mbarrier_blocks(&m, (uint32_t)!m.phase << 31));
+	check(waits_mbarrier_blocks(&m, (uint32_t)m.phase << 31) &&
+	      !waits_mbarrier_blocks(&m, (uint32_t)!m.phase << 31));
 	return 0;
 }

@@ -8,7 +8,8 @@
  *        stops chains      one that runs below one chain of calls, then below another
  *        stops wait N      N that wait, in a function whose frame only the frame pointer finds
  *        stops fork        one that waits for the child of its vfork
- *        stops calls       one that enters epoll_wait() again and again, and counts how often it was interrupted; a line is answered with that
+ *        stops calls       one that enters epoll_wait() again and again, and counts how often it was
+ *                          interrupted; a line is answered with that
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -37,7 +37,8 @@ CUDA = {
                          "block (0,0,0) of exchange, at exchange+0xa0 (waits.cu:58), wait for the first",
                          "inferred", False, "second=0x220"),
     "retired-consumers": ("block (0,0,0) of grouped_gemm and 23 more: warp 0 waits on mbarrier 0x700 (phase 0, 1 of 1 arrival missing), "
-                          "warps 1-4 wait on mbarrier 0x760 (phase 1, 8 of 12 arrivals missing); warps 5-11 have exited, and nobody is left "
+                          "warps 1-4 wait on mbarrier 0x760 (phase 1, 8 of 12 arrivals missing); "
+                          "warps 5-11 have exited, and nobody is left "
                           "who could arrive", "inferred", False, "exits=0"),
     "fault-at-barrier": ("warp 3 of block (2,0,0) of gemm, at gemm+0x440 (train.cu:62), has stopped (memory_violation)", "inferred", True,
                          "code=0"),

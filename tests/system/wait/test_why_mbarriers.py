@@ -3,7 +3,6 @@
 """Barriers in shared memory of NVIDIA's devices: what is told of them, and that what moves or may come accuses nobody."""
 import json
 import os
-import pathlib
 import random
 import sys
 import time
@@ -13,7 +12,7 @@ if __name__ == "__main__":
 
 import pytest
 
-from harness import BIN, ROOT, CudaScene
+from harness import ROOT, CudaScene
 
 CUBIN = ROOT / "sim/scenes/cuda/pipeline-sm_90.cubin"
 ALL = 1 << 20
@@ -161,7 +160,8 @@ def test_a_block_of_another_cluster_is_nobody_who_may_come():
 
 NO_OBJECTS = {
     "zero": "00" * 8, "ones": "ff" * 8, "floats": "0000803f0000803f", "pointer": (0x7F5C00000000).to_bytes(8, "little").hex(),
-    "nobody": word(0, 0, 0), "too-few": word(0, 1, 2), "ending": word(0, 4, 0), "too-many": word(0, 16385, 1), "too-large": word(0, 1, 1, 1 << 20),
+    "nobody": word(0, 0, 0), "too-few": word(0, 1, 2), "ending": word(0, 4, 0),
+    "too-many": word(0, 16385, 1), "too-large": word(0, 1, 1, 1 << 20),
 }
 
 

@@ -165,6 +165,7 @@ static void who_is_missing_follows_from_the_counts(void)
 }
 
 TEST_SUITE(waits_sass, TEST(barriers_are_told_with_number_and_count), TEST(lanes_of_a_warp_are_told_by_their_mask),
-	   TEST(copies_that_arrive_are_told), TEST(calls_are_told_with_their_target), TEST(what_leads_to_an_unknown_place_has_no_target),
+	   TEST(copies_that_arrive_are_told), TEST(calls_are_told_with_their_target),
+	   TEST(what_leads_to_an_unknown_place_has_no_target),
 	   TEST(unknown_devices_are_refused),
 	   TEST(who_is_missing_follows_from_the_counts));
