@@ -24,7 +24,7 @@ enum waits_sass_op {
 	WAITS_SASS_OTHER,
 	WAITS_SASS_BARRIER,   /**< BAR.SYNC, BAR.RED: come to a barrier, and wait. */
 	WAITS_SASS_ARRIVE,    /**< BAR.ARV: come to a barrier, and go on. */
-	WAITS_SASS_COPY_ARRIVES, /**< ARRIVES.LDGSTSBAR: copies arrive at a barrier in shared memory when they are done. */
+	WAITS_SASS_COPY_ARRIVES, /**< ARRIVES.LDGSTSBAR: copies arrive at a barrier when they are done. */
 	WAITS_SASS_WARP_SYNC, /**< WARPSYNC: wait for lanes of the same warp. */
 	WAITS_SASS_TRANSFER,  /**< A call, a branch or a jump: elsewhere, unless its target is known. */
 	WAITS_SASS_OP_COUNT,
