@@ -43,7 +43,7 @@ struct mbarrier_source {
 	bool (*words)(const void *ctx, bool is_uniform, uint32_t lane, uint32_t first, uint32_t n, uint32_t *ret);
 	/** @return whether all bytes were read. */
 	bool (*shared)(const void *ctx, uint32_t lane, uint32_t address, void *buf, uint32_t size);
-	/** @return whether it is known in how large a cluster its block is; @p ret stays as it is where there is none. */
+	/** @return whether it is known in how large a cluster its block is; @p ret is left alone where not. */
 	bool (*cluster)(const void *ctx, uint32_t ret[3]);
 	const void *ctx;
 };
