@@ -39,9 +39,9 @@ static void capture(struct session *s, const struct target_event *e, const struc
 {
 	auto_out struct out head;
 	const struct target_core_wanted core = { .full = w->rule.full, .ours = true, .head = &head };
-	struct exception_capture_wanted what = { .all_queues = w->rule.records,
-						 .registers = w->rule.records && w->rule.why &&
-							      s->target->ops->vendor == RPC_VENDOR_AMD };
+	const bool why = w->rule.records && w->rule.why;
+	struct exception_capture_wanted what = { .all_queues = w->rule.records, .mbarriers = why,
+						 .registers = why && s->target->ops->vendor == RPC_VENDOR_AMD };
 	uint32_t ms = longest_stop_ms(w);
 	int r;
 

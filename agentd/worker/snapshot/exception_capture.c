@@ -84,7 +84,8 @@ void exception_capture_take(struct exception_capture *c, struct exception_thrott
 	struct target_waves_from from = { .devices = c->seen.devices,
 					  .n_devices = c->seen.n_devices,
 					  .max_stop_ms = what->max_stop_ms,
-					  .registers = what->registers };
+					  .registers = what->registers,
+					  .mbarriers = what->mbarriers };
 
 	if (!what->all_queues && choose_queues(c, source) < 0)
 		return;

@@ -22,6 +22,7 @@ struct exception_throttle {
 struct exception_capture_wanted {
 	uint32_t max_stop_ms;
 	bool registers;	 /**< Those of the places where waves are, too. */
+	bool mbarriers;	 /**< What waves of NVIDIA's devices wait for in shared memory, too. */
 	bool all_queues; /**< Not only those that the exception concerns. */
 	const struct target_core_wanted *core; /**< NULL: none. */
 };

@@ -21,6 +21,13 @@ CUDA_BARRIER = ("init; gpu devices 1 sms=132 warps=64 name=NVIDIA_H100_80GB_HBM3
                 "gpu warp 0 0 3 sms=8 pc=0x440; listen")
 
 
+# One warp of each of two blocks waits for one arrival at the object at 0x700.
+CUDA_MBARRIER = ("init; gpu devices 1 sms=132 warps=64 name=NVIDIA_H100_80GB_HBM3; context 0; module @MODULE@; "
+                 "gpu launch grouped_gemm grid=4 block=384 cluster=2 shared=1024 pc=0x400; "
+                 "gpu warp 0 0 0 sms=2 warps=1 pc=0xb40; gpu register 0 0 0 0 9 0x700 sms=2 warps=1; "
+                 "gpu register 0 0 0 0 6 0x0 sms=2 warps=1; gpu memory shared 0 0 0 0x700 hex=feff1f0000f8ff7f sms=2; listen")
+
+
 def only_record(s):
     s.wait_counts(recorded=1)
     (record,) = s.records()
@@ -58,21 +65,32 @@ def test_without_the_key_nothing_is_said():
         assert "why" not in seen and not any("waiting" in g for g in seen["groups"])
 
 
-def test_a_record_of_cuda_says_who_waits_for_the_warp_that_faulted():
+def record_of_cuda(cubin, app, fault):
+    """What the record of a CUDA program's exception says of its waits."""
     need_root()
     with CudaScene(app=None, start_agent=False, user_mode=False) as s:
-        module = shutil.copy(ROOT / "sim/scenes/cuda/train-sm_90.cubin", s.directory)
-        s.app = s.start_app(CUDA_BARRIER.replace("@MODULE@", str(module)), user=CUDA_USER)
+        module = shutil.copy(ROOT / "sim/scenes/cuda" / cubin, s.directory)
+        s.app = s.start_app(app.replace("@MODULE@", str(module)), user=CUDA_USER)
         # Of this user alone: other tests run CUDA processes at the same time.
         (s.directory / "agentd.conf").write_text("[agent]\nuser = nobody\nsocket_group =\n"
                                                  f"[rule cuda]\nuser = {CUDA_USER}\nwhy = yes\n")
         s.start_agentd(user_mode=False)
         wait_until(lambda: any(x["pid"] == s.app.pid and x.get("rule") for x in s.rpc.call("session.list")["sessions"]), "watched")
         s.rpc.call("gpu.snapshot", session=s.attach())
-        s.control("raise 0 2 3 14 errorpc=0x440")
+        s.control(fault)
         wait_until(lambda: s.rpc.call("agent.status")["rules"][0]["recorded"], "recorded")
         record, = [r for r in s.rpc.call("cores.list")["records"] if r["pid"] == s.app.pid]
-        seen = s.rpc.call("cores.info", record=record["record"])["snapshot"]
-        cause = seen["why"]["causes"][0]
-        assert cause["culprit"] and cause["text"].startswith("warp 3 of block (2,0,0) of gemm, at gemm+0x440"), seen["why"]
-        assert any(g.get("waiting") for g in seen["groups"]), seen["groups"]
+        return s.rpc.call("cores.info", record=record["record"])["snapshot"]
+
+
+def test_a_record_of_cuda_says_who_waits_for_the_warp_that_faulted():
+    seen = record_of_cuda("train-sm_90.cubin", CUDA_BARRIER, "raise 0 2 3 14 errorpc=0x440")
+    cause = seen["why"]["causes"][0]
+    assert cause["culprit"] and cause["text"].startswith("warp 3 of block (2,0,0) of gemm, at gemm+0x440"), seen["why"]
+    assert any(g.get("waiting") for g in seen["groups"]), seen["groups"]
+
+
+def test_a_record_of_cuda_says_who_waits_in_shared_memory():
+    seen = record_of_cuda("pipeline-sm_90.cubin", CUDA_MBARRIER, "raise 0 2 3 14 errorpc=0x400")
+    waits = [w for w in seen["why"]["waits"] if w["kind"] == "mbarrier"]
+    assert waits and waits[0]["object"]["address"] == "0x700" and waits[0]["alike"] == 2, seen["why"]
