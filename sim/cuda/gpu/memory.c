@@ -68,10 +68,25 @@ int sim_register_set(struct sim_process *p, enum sim_register kind, const uint64
 	return 0;
 }
 
+static bool contains(const struct sim_region *outer, const struct sim_region *r)
+{
+	return outer->space == r->space && outer->dev == r->dev && outer->sm == r->sm && outer->warp == r->warp &&
+	       outer->lane == r->lane && outer->grid == r->grid && !memcmp(&outer->block, &r->block, sizeof(r->block)) &&
+	       outer->managed == r->managed && r->address >= outer->address && r->size <= outer->size &&
+	       r->address - outer->address <= outer->size - r->size;
+}
+
 int sim_region_add(struct sim_process *p, const struct sim_region *model)
 {
-	struct sim_region *r = malloc(sizeof(*r));
+	struct sim_region *r;
 
+	for (r = p->regions; r; r = r->next)
+		if (contains(r, model)) {
+			memcpy(r->bytes + (model->address - r->address), model->bytes, model->size);
+			free(model->bytes);
+			return 0;
+		}
+	r = malloc(sizeof(*r));
 	if (!r)
 		return -ENOMEM;
 	*r = *model;

@@ -139,8 +139,7 @@ def test_no_more_have_come_than_are_expected():
     assert wait["who"] == "warps 0-15 of block (0,0,0) of exchange" and "expects" not in wait and "have come" not in wait["text"], wait
 
 
-# A core that is written of simulated GPUs has shared memory from its beginning on only, where the scene has none.
-@pytest.mark.parametrize("name", sorted(set(CUDA) - {"retired-consumers"}))
+@pytest.mark.parametrize("name", CUDA)
 def test_a_core_has_the_same_waits(name, tmp_path):
     """Of one moment: only what has stopped is accused."""
     core = tmp_path / "core"

@@ -60,7 +60,7 @@ class Pipeline(CudaScene):
     def __enter__(self):
         super().__enter__()
         lines = [f"init; gpu devices 1 sms=132 warps=64; context 0; module {self.cubin}",
-                 f"gpu launch grouped_gemm grid={self.blocks} block=384 cluster={self.cluster} shared=1024 pc={COMPUTES:#x}", *self.script]
+                 f"gpu launch grouped_gemm grid={self.blocks} block=384 cluster={self.cluster} shared=2048 pc={COMPUTES:#x}", *self.script]
         self.app = self.start_app("; ".join(lines) + "; listen")
         return self
 
@@ -242,3 +242,18 @@ def test_a_healthy_pipeline_accuses_nobody(seed):
     with Pipeline(script, blocks) as s:
         doc = s.twice(step)
     assert not culprits(doc) and not doc.get("stuck"), doc["causes"]
+
+
+def test_a_core_tells_the_same(tmp_path):
+    """Shared memory of a block begins at 0, there as well."""
+    core = tmp_path / "core"
+    with Pipeline(["gpu memory shared 0 0 0 0 size=2048 sms=2"] + retired()) as s:
+        live = s.rpc.call("why.get", session=s.attach())
+        dumped = s.ctl("dump", s.app.pid, "-o", core, "--max-stop=60s")
+        assert dumped.returncode in (0, 8), dumped.stderr
+        shown = s.ctl("why", "--core", core, "-j")
+    of_core = json.loads(shown.stdout)
+    told = [[(w["who"], w["kind"], w["object"], w["has"], w["expects"], w["alike"]) for w in doc["waits"]] for doc in (live, of_core)]
+    assert {w[1] for w in told[0]} == {"mbarrier"} and told[0] == told[1], told
+    # Of one moment nothing is known to stand still.
+    assert not culprits(of_core), of_core["causes"]
