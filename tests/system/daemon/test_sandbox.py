@@ -51,7 +51,7 @@ ALLOWED = {
     "accept4": {"judge"},
     "pidfd_getfd": {"tracer"} | DRIVERS,
     "pidfd_send_signal": SESSIONS | DRIVERS,
-    "process_vm_readv": {"host"} | SESSIONS | DRIVERS,
+    "process_vm_readv": {"host", "tracer"} | SESSIONS | DRIVERS,
     "process_vm_writev": DRIVERS,
     "socket_unix": {"connect"},
     "socket_unix_packets": {"connect"},
