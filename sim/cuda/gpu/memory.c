@@ -71,7 +71,8 @@ int sim_register_set(struct sim_process *p, enum sim_register kind, const uint64
 static bool contains(const struct sim_region *outer, const struct sim_region *r)
 {
 	return outer->space == r->space && outer->dev == r->dev && outer->sm == r->sm && outer->warp == r->warp &&
-	       outer->lane == r->lane && outer->grid == r->grid && !memcmp(&outer->block, &r->block, sizeof(r->block)) &&
+	       outer->lane == r->lane && outer->grid == r->grid &&
+	       !memcmp(&outer->block, &r->block, sizeof(r->block)) &&
 	       outer->managed == r->managed && r->address >= outer->address && r->size <= outer->size &&
 	       r->address - outer->address <= outer->size - r->size;
 }
