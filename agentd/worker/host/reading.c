@@ -324,8 +324,6 @@ static int read_natives(struct reading *r)
 
 	for (size_t i = 0; i < r->tasks->n && e == 0; i++)
 		e = read_native(r, i);
-	if (e == 0 && r->from.stops)
-		e = stops_read(r->from.stops, r);
 	return e;
 }
 
@@ -520,6 +518,11 @@ static int read_stacks(struct reading *r)
 		return e;
 	e = read_tasks(r);
 	note_end(r, "tasks", e);
+	/* Behind all that rests on threads which have not run, and that needs no stop. */
+	if (e == 0 && r->from.native && r->from.stops) {
+		e = stops_read(r->from.stops, r);
+		note_end(r, "stopped threads", e);
+	}
 	return e;
 }
 

@@ -15,17 +15,25 @@ void native_stack_copy_begin(struct native_stack_copy *c, uint64_t stack_pointer
 	c->is_whole = c->was_left = false;
 }
 
+static int reserve(struct native_stack_copy *c, size_t size)
+{
+	uint8_t *grown;
+
+	if (size <= c->capacity)
+		return 0;
+	grown = realloc(c->bytes, size);
+	if (!grown)
+		return -ENOMEM;
+	c->bytes = grown;
+	c->capacity = size;
+	return 0;
+}
+
 int native_stack_copy_take(struct native_stack_copy *c, uint64_t begin, const void *bytes, size_t size)
 {
 	native_stack_copy_begin(c, begin);
-	if (size > c->capacity) {
-		uint8_t *grown = realloc(c->bytes, size);
-
-		if (!grown)
-			return -ENOMEM;
-		c->bytes = grown;
-		c->capacity = size;
-	}
+	if (reserve(c, size) < 0)
+		return -ENOMEM;
 	if (size)
 		memcpy(c->bytes, bytes, size);
 	c->size = size;
@@ -44,16 +52,10 @@ void native_stack_copy_free(struct native_stack_copy *c)
 static int extend(struct native_stack_copy *c, uint64_t end)
 {
 	const uint64_t size = end - c->begin;
-	int r;
+	int r = reserve(c, size);
 
-	if (size > c->capacity) {
-		uint8_t *grown = realloc(c->bytes, size);
-
-		if (!grown)
-			return -ENOMEM;
-		c->bytes = grown;
-		c->capacity = size;
-	}
+	if (r < 0)
+		return r;
 	r = hoststack_read(c->memory, c->begin + c->size, c->bytes + c->size, size - c->size);
 	if (r == 0)
 		c->size = size;
