@@ -21,6 +21,8 @@
 #define READ_SIZE	(64 * 1024)
 /* Texts from this size on are not copied into the send buffer. */
 #define REFERENCE_MIN	(16 * 1024)
+/* A multiple of every size of a page. */
+#define TEXT_PIECE	(1024 * 1024)
 
 static const struct timeval stall_time = { .tv_sec = CONN_STALL_S };
 
@@ -301,6 +303,21 @@ static void unmap_text(const void *data, size_t size, void *extra)
 	fd_memfd_unmap(data, size);
 }
 
+/* Add a text in pieces, each of which is unmapped as soon as it is sent: a long one must not stay in memory. */
+static int queue_mapped(struct conn *c, const char *text, size_t size)
+{
+	size_t n;
+
+	for (size_t at = 0; at < size; at += n) {
+		n = size - at < TEXT_PIECE ? size - at : TEXT_PIECE;
+		if (evbuffer_add_reference(c->out, text + at, n, unmap_text, NULL) < 0) {
+			fd_memfd_unmap(text + at, size - at);
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
 void conn_send_around(struct conn *c, const struct out *begin, struct ipc_message *body,
 		      const struct out *end)
 {
@@ -317,11 +334,10 @@ void conn_send_around(struct conn *c, const struct out *begin, struct ipc_messag
 	rpc_wire_end(&last, c->wire.mode);
 	if (out_error(&first) || out_error(&last) ||
 	    evbuffer_add(c->out, first.data, first.size) < 0 ||
-	    evbuffer_add_reference(c->out, body->mapped, size, unmap_text, NULL) < 0) {
+	    queue_mapped(c, TAKE_PTR(body->mapped), size) < 0) {
 		close_later(c);
 		return;
 	}
-	body->mapped = NULL;
 	evbuffer_add(c->out, last.data, last.size);
 	start_writing(c);
 	update_reading(c);
