@@ -31,6 +31,13 @@ struct sim_hold {
 };
 #define SIM_HOLD_NULL ((struct sim_hold){ -1, -1 })
 
+/** One of the pieces of memory that are read together. */
+struct sim_piece {
+	uint64_t addr;
+	void *buf;
+	bool is_read;
+};
+
 /** The functions of one machine; the fuzzer has its own. */
 struct sim_os {
 	/** Monotonic time. */
@@ -46,6 +53,8 @@ struct sim_os {
 	bool (*holds)(const struct sim_hold *hold);
 	/** Read all bytes, or fail with -EFAULT; page protection counts. */
 	int (*mem_read)(int tgid, uint64_t addr, void *buf, size_t size);
+	/** Read pieces of one size, each as mem_read() does, in few calls of the kernel. */
+	void (*mem_read_pieces)(int tgid, struct sim_piece *pieces, size_t n, size_t size);
 	int (*mem_write)(int tgid, uint64_t addr, const void *buf, size_t size);
 	/** Whether two processes have one address space. */
 	bool (*shares_memory)(int tgid, int other);

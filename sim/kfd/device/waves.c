@@ -21,6 +21,8 @@
 #define CODE_MAX   4096u
 /* The s_trap that the compiler makes of an abort. */
 #define TRAP_ABORT 2u
+/* Waves whose registers are read together. */
+#define READ_WAVES 256u
 
 /* A wave whose registers lie in the target's memory. */
 struct sim_wave {
@@ -414,8 +416,6 @@ static void run_wave(struct run *r, struct wave_actor *a, struct sim_wave *x)
 	bool step, loops;
 	uint64_t pc;
 
-	if (r->s->os->mem_read(r->p->tgid, x->at, &x->words, sizeof(x->words)))
-		return;
 	if (wave_words_flag(g, &x->words, WAVE_HALT)) {
 		w->is_halted = true;
 		return;
@@ -434,6 +434,19 @@ static void run_wave(struct run *r, struct wave_actor *a, struct sim_wave *x)
 		stop_wave(r, a, x, 0, true);
 }
 
+/* Read the registers of waves, and let those go on whose registers can be read. */
+static void run_waves(struct run *r, struct wave_actor *actors, struct sim_wave *waves, size_t n)
+{
+	struct sim_piece pieces[READ_WAVES];
+
+	for (size_t i = 0; i < n; i++)
+		pieces[i] = (struct sim_piece){ .addr = waves[i].at, .buf = &waves[i].words };
+	r->s->os->mem_read_pieces(r->p->tgid, pieces, n, sizeof(waves->words));
+	for (size_t i = 0; i < n; i++)
+		if (pieces[i].is_read)
+			run_wave(r, &actors[i], &waves[i]);
+}
+
 void sim_waves_run(struct sim *s, struct sim_process *p, struct sim_queue *q)
 {
 	struct run r = { .s = s, .p = p, .q = q };
@@ -442,8 +455,10 @@ void sim_waves_run(struct sim *s, struct sim_process *p, struct sim_queue *q)
 	if (!w || !w->saved || p->gone)
 		return;
 	w->saved = w->is_halted = false;
-	for (size_t i = 0; w->waves && i < w->script.n; i++)
-		run_wave(&r, &w->script.waves[i], &w->waves[i]);
+	for (size_t i = 0, n; w->waves && i < w->script.n; i += n) {
+		n = w->script.n - i < READ_WAVES ? w->script.n - i : READ_WAVES;
+		run_waves(&r, &w->script.waves[i], &w->waves[i], n);
+	}
 	if (r.raised)
 		sim_interrupt_queue(s, p, q, r.raised);
 }

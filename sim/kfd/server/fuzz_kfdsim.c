@@ -92,6 +92,12 @@ static int mem_read(int tgid, uint64_t addr, void *buf, size_t size)
 	return p ? 0 : -EFAULT;
 }
 
+static void mem_read_pieces(int tgid, struct sim_piece *pieces, size_t n, size_t size)
+{
+	for (size_t i = 0; i < n; i++)
+		pieces[i].is_read = !mem_read(tgid, pieces[i].addr, pieces[i].buf, size);
+}
+
 static int mem_write(int tgid, uint64_t addr, const void *buf, size_t size)
 {
 	uint8_t *p = memory_at(tgid, addr, size);
@@ -157,9 +163,8 @@ static uint64_t store_used(void)
 }
 
 static const struct sim_os fake_os = {
-	now_ns, task_find, tgid_of, hold, hold_release, holds, mem_read, mem_write, shares_memory,
-	leader_tracer, fd_take,
-	fd_close, notify, is_dying, store_read, store_write, store_free, store_used,
+	now_ns, task_find, tgid_of, hold, hold_release, holds, mem_read, mem_read_pieces, mem_write,
+	shares_memory, leader_tracer, fd_take, fd_close, notify, is_dying, store_read, store_write, store_free, store_used,
 };
 
 /* ---- steps ---- */

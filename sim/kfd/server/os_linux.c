@@ -33,6 +33,8 @@
 #define PIDFD_THREAD O_EXCL
 #endif
 #define NS_DEPTH_MAX 33 /* The kernel allows 32 nested ones. */
+/* The most pieces that one call takes (UIO_MAXIOV). */
+#define PIECES_MAX 1024u
 
 /* See sim_os_linux_own_device(). */
 static uint64_t own_device;
@@ -295,6 +297,28 @@ static int mem_read(int tgid, uint64_t addr, void *buf, size_t size)
 	return process_vm_readv(tgid, &local, 1, &remote, 1, 0) == (ssize_t)size ? 0 : -EFAULT;
 }
 
+/* Once a piece cannot be read, the kernel reads none behind it: that one is left, and the next begin anew. */
+static void mem_read_pieces(int tgid, struct sim_piece *pieces, size_t n, size_t size)
+{
+	struct iovec local[PIECES_MAX], remote[PIECES_MAX];
+	size_t take, whole;
+	ssize_t got;
+
+	for (size_t done = 0; done < n; done += whole + (whole < take)) {
+		take = n - done < PIECES_MAX ? n - done : PIECES_MAX;
+		for (size_t i = 0; i < take; i++) {
+			const struct sim_piece *x = &pieces[done + i];
+
+			local[i] = (struct iovec){ x->buf, size };
+			remote[i] = (struct iovec){ (void *)(uintptr_t)x->addr, size };
+		}
+		got = process_vm_readv(tgid, local, take, remote, take, 0);
+		whole = got < 0 ? 0 : (size_t)got / size;
+		for (size_t i = 0; i < take; i++)
+			pieces[done + i].is_read = i < whole;
+	}
+}
+
 static int mem_write(int tgid, uint64_t addr, const void *buf, size_t size)
 {
 	struct iovec local = { (void *)(uintptr_t)buf, size };
@@ -426,6 +450,7 @@ const struct sim_os sim_os_linux = {
 	.release = hold_release,
 	.holds = hold_holds,
 	.mem_read = mem_read,
+	.mem_read_pieces = mem_read_pieces,
 	.mem_write = mem_write,
 	.shares_memory = shares_memory,
 	.leader_tracer = leader_tracer,
