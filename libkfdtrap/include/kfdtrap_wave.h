@@ -445,12 +445,15 @@ struct kfdtrap_wave_device {
 	uint32_t lds_size; /**< Bytes per compute unit; matters on gfx950 and gfx12.5 only. */
 };
 
-/** Bytes that the kernel expects a runtime to allocate for one queue; pages have 4096 bytes. */
+/**
+ * Bytes that the kernel expects a runtime to allocate for one queue.  Pages of this machine, which areas and the buffer
+ * end at, may be larger than the 4 KiB of the GPU's; kernels up to 6.12 expect more where they are.
+ */
 struct kfdtrap_wave_area_sizes {
 	uint64_t waves; /**< Most waves of one XCC; a count, not bytes. */
 	uint64_t control_stack_size;
 	uint64_t wave_data_size;
-	uint64_t area_size; /**< The sum of both, for one XCC. */
+	uint64_t area_size; /**< The sum of both, up to the end of a page, for one XCC. */
 	uint64_t debug_size; /**< One XCC's share of the debugger's memory, behind all areas. */
 	uint64_t buffer_size; /**< The areas and the debugger's memory of all XCCs. */
 };

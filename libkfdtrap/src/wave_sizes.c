@@ -2,9 +2,16 @@
 /* Arithmetic around waves: dispatches, work-items, and how large a save area has to be. */
 #include "wave_arch.h"
 
+#include "base/page.h"
+
 #define PACKET_SIZE      64u
 #define RING_PACKETS_MAX (UINT64_C(1) << 25)
-#define PAGE_BYTES       4096u
+/*
+ * A page of the GPU, whatever those of the machine have.  Linux 6.12 rounds each part of an area to the machine's
+ * instead, and wastes what is behind it where they are larger; later ones round the parts so, and the area and the
+ * buffer to pages of the machine (kfd_queue.c, kfd_queue_ctx_save_restore_size(): AMDGPU_GPU_PAGE_SIZE).
+ */
+#define GPU_PAGE_BYTES   4096u
 
 enum kfdtrap_wave_problem kfdtrap_wave_dispatch_id(uint64_t read, uint64_t write,
 						   uint64_t ring_size, uint32_t packet,
@@ -119,13 +126,13 @@ static struct kfdtrap_wave_area_sizes compute(const struct sizes *row,
 		s.waves = min_u64(s.waves, (uint64_t)(d->array_count / d->simd_arrays_per_engine) *
 						   row->waves_per_engine);
 	s.control_stack_size = align(
-		KFDTRAP_WAVE_HEADER_SIZE + s.waves * row->stack_bytes_per_wave + 8, PAGE_BYTES);
+		KFDTRAP_WAVE_HEADER_SIZE + s.waves * row->stack_bytes_per_wave + 8, GPU_PAGE_BYTES);
 	if (row->stack_max)
 		s.control_stack_size = min_u64(s.control_stack_size, row->stack_max);
-	s.wave_data_size = align(units * (row->vgpr + row->sgpr + lds + row->hwreg), PAGE_BYTES);
-	s.area_size = s.control_stack_size + s.wave_data_size;
+	s.wave_data_size = align(units * (row->vgpr + row->sgpr + lds + row->hwreg), GPU_PAGE_BYTES);
+	s.area_size = page_up(s.control_stack_size + s.wave_data_size);
 	s.debug_size = align(s.waves * 32, 64);
-	s.buffer_size = align((s.area_size + s.debug_size) * d->num_xcc, PAGE_BYTES);
+	s.buffer_size = page_up((s.area_size + s.debug_size) * d->num_xcc);
 	return s;
 }
 

@@ -56,6 +56,8 @@ $(eval $(call unit_test,kfdtrap_snapshot,kfdtrap base,$(kfdtrap_ldlibs)))
 $(eval $(call unit_test,kfdtrap_topology,kfdtrap base,$(kfdtrap_ldlibs)))
 $(foreach t,wave wave_checks wave_state wave_registers wave_sizes,$(eval \
 	$(call unit_test,kfdtrap_$(t),kfdtrap base)))
+# Pages of 64 KiB, whatever those of this machine have.
+test_kfdtrap_wave_sizes_ldlibs += -Xlinker --wrap=sysconf
 
 define cudbgshim_test
 $(call unit_test,cudbgshim_$(1),cudbgshim base,$(cudbgshim_ldlibs))

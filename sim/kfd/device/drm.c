@@ -7,13 +7,14 @@
 #include <libdrm/amdgpu_drm.h>
 #include <string.h>
 
+#include "base/page.h"
+
 /* Interface versions below this lack what the runtime asks for. */
 #define DRM_MAJOR 3
 #define DRM_MINOR 61
 /* Where a process may have memory of GPUs (amdgpu_vm.h). */
 #define VA_START     UINT64_C(0x200000)
 #define HIGH_VA_BASE UINT64_C(0xffff800000000000)
-#define PAGE	     4096u
 /* The register GB_ADDR_CONFIG of gfx9 and later, which is asked for before images are used. */
 #define GB_ADDR_CONFIG 0x263eu
 
@@ -57,6 +58,8 @@ static int get_version(struct sim *s, int tid, struct drm_version *v)
 static void fill_device(const struct sim_gpu *gpu, struct drm_amdgpu_info_device *ret)
 {
 	const struct gpu_profile *g = gpu->profile;
+	/* The driver's own are never smaller (amdgpu_kms.c). */
+	const uint32_t page = (uint32_t)page_bytes();
 
 	*ret = (struct drm_amdgpu_info_device){
 		.device_id = g->device_id,
@@ -70,11 +73,11 @@ static void fill_device(const struct sim_gpu *gpu, struct drm_amdgpu_info_device
 		.cu_active_number = g->simd_count / g->simd_per_cu,
 		.virtual_address_offset = VA_START,
 		.virtual_address_max = sim_user_end(),
-		.virtual_address_alignment = PAGE,
+		.virtual_address_alignment = page,
 		.pte_fragment_size = 1u << 21,
-		.gart_page_size = PAGE,
+		.gart_page_size = page,
 		.high_va_offset = HIGH_VA_BASE,
-		.high_va_max = UINT64_MAX - PAGE + 1,
+		.high_va_max = UINT64_MAX - page + 1,
 		.wave_front_size = g->wave_size,
 	};
 }

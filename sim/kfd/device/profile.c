@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "base/page.h"
+
 /* The word debug_prop: bits of a watch mask, and whether the dispatch is always known. */
 #define DEBUG_PROP(lo, hi, always) ((lo) | ((hi) << 4) | ((always) ? 1u << 10 : 0u))
 #define GIB			   (UINT64_C(1) << 30)
@@ -126,7 +128,8 @@ static uint32_t cus_per_xcc(const struct gpu_profile *g)
 	return g->simd_count / g->simd_per_cu / g->num_xcc;
 }
 
-static uint32_t page_up(uint32_t n)
+/* Up to the end of a page of the GPU, which has 4 KiB whatever those of the machine have. */
+static uint32_t gpu_page_up(uint32_t n)
 {
 	return (n + 4095) & ~UINT32_C(4095);
 }
@@ -145,7 +148,7 @@ uint32_t gpu_profile_waves(const struct gpu_profile *g)
 uint32_t gpu_profile_ctl_stack_size(const struct gpu_profile *g)
 {
 	uint32_t per_wave = g->gfx_target_version < 100100 ? 8 : 12;
-	uint32_t size = page_up(40 + gpu_profile_waves(g) * per_wave + 8);
+	uint32_t size = gpu_page_up(40 + gpu_profile_waves(g) * per_wave + 8);
 
 	/* gfx10 hardware has no room for a longer control stack. */
 	if (g->gfx_target_version / 10000 == 10 && size > 0x7000)
@@ -158,7 +161,7 @@ uint32_t gpu_profile_cwsr_size(const struct gpu_profile *g)
 	uint32_t lds = g->gfx_target_version == 90500 ? g->lds_kb * 1024 : 0x10000;
 	uint32_t per_cu = g->vgpr_bytes_per_cu + 0x4000 + lds + 0x1000;
 
-	return gpu_profile_ctl_stack_size(g) + page_up(cus_per_xcc(g) * per_cu);
+	return (uint32_t)page_up(gpu_profile_ctl_stack_size(g) + gpu_page_up(cus_per_xcc(g) * per_cu));
 }
 
 uint32_t gpu_profile_capability(const struct gpu_profile *g)

@@ -124,6 +124,34 @@ static void area_sizes_follow_the_formulas(void)
 	}
 }
 
+/* A page, for the test; 0: what this machine's have. */
+static long page;
+
+long __real_sysconf(int name);
+long __wrap_sysconf(int name);
+
+long __wrap_sysconf(int name)
+{
+	return name == _SC_PAGESIZE && page ? page : __real_sysconf(name);
+}
+
+/* The GPU's pages stay what they are; an area and a buffer are given out by the machine's. */
+static void area_sizes_end_at_pages(void)
+{
+	const struct kfdtrap_wave_device device = { 90402, 1216, 4, 8, 4, 1, 65536 };
+	struct kfdtrap_wave_area_sizes s = { 0 };
+
+	page = 65536;
+	TEST_EQ(kfdtrap_wave_area_sizes(&device, &s), true);
+	page = 0;
+	TEST_EQ(s.control_stack_size, 12288);
+	TEST_EQ(s.wave_data_size, 23191552);
+	TEST_EQ(s.area_size, 355 * 65536);
+	TEST_EQ(s.debug_size, 48640);
+	/* 8 * (355 * 65536 + 48640) is 4096 bytes less. */
+	TEST_EQ(s.buffer_size, 2846 * 65536);
+}
+
 static void area_sizes_refuse_nonsense(void)
 {
 	const struct kfdtrap_wave_device good = { 90402, 1216, 4, 8, 4, 1, 65536 };
@@ -207,6 +235,6 @@ static void private_addresses_are_interleaved(void)
 }
 
 TEST_SUITE(kfdtrap_wave_sizes, TEST(packet_slots_become_dispatch_ids),
-	   TEST(lanes_become_work_items), TEST(area_sizes_follow_the_formulas),
+	   TEST(lanes_become_work_items), TEST(area_sizes_follow_the_formulas), TEST(area_sizes_end_at_pages),
 	   TEST(area_sizes_refuse_nonsense), TEST(scratch_follows_the_ring),
 	   TEST(waves_without_scratch_are_named), TEST(private_addresses_are_interleaved));
