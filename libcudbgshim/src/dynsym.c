@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/elf_view.h"
+#include "base/page.h"
 #include "cudbgshim_target.h"
 #include "cudbg_abi.h"
 
@@ -82,7 +84,7 @@ static int read_header(struct image *m, Elf64_Ehdr *ret)
 	if (memcmp(e.e_ident, ELFMAG, SELFMAG) || e.e_ident[EI_CLASS] != ELFCLASS64 ||
 	    e.e_ident[EI_DATA] != ELFDATA2LSB)
 		return refuse(m, -ENOEXEC, "no 64-bit ELF file of this machine's byte order", m->base);
-	if (e.e_machine != EM_X86_64 && e.e_machine != EM_AARCH64)
+	if (e.e_machine != elf_own_machine())
 		return refuse(m, -ENOEXEC, "an ELF file of another kind of processor", m->base);
 	if (e.e_type != ET_DYN || e.e_phentsize != sizeof(Elf64_Phdr) || !e.e_phnum ||
 	    e.e_phnum > PHDRS_MAX)
@@ -101,7 +103,7 @@ static int add_segment(struct image *m, const Elf64_Phdr *p, uint64_t *low, uint
 	if (p->p_vaddr + p->p_memsz < p->p_vaddr)
 		return refuse(m, -EBADMSG, "program header: segment wraps around", m->base);
 	if (p->p_vaddr < *low)
-		*low = p->p_vaddr & ~UINT64_C(0xfff);
+		*low = page_down(p->p_vaddr); /* Where the loader begins to map it. */
 	if (p->p_vaddr + p->p_memsz > *high)
 		*high = p->p_vaddr + p->p_memsz;
 	return 0;

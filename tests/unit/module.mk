@@ -64,6 +64,8 @@ $(call unit_test,cudbgshim_$(1),cudbgshim base,$(cudbgshim_ldlibs))
 test_cudbgshim_$(1)_deps := $(cudbg_slots)
 endef
 $(foreach t,loader calls names state dynsym session $(if $(filter x86_64,$(processor)),inferior),$(eval $(call cudbgshim_test,$(t))))
+# Pages of 64 KiB, whatever those of this machine have.
+test_cudbgshim_dynsym_ldlibs += -Xlinker --wrap=sysconf
 # The numbers that sessions are labelled with.
 test_cudbgshim_session_ldlibs += -Xlinker --wrap=getrandom
 $(foreach t,loader calls names state,$(eval test_cudbgshim_$(t)_src += tests/unit/cudbgshim/cudbgshim_fake.c))

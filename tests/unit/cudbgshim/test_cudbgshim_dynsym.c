@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <elf.h>
+#include <unistd.h>
 
+#include "base/elf_view.h"
 #include "cudbgshim_target.h"
 #include "testlib.h"
 
@@ -162,7 +164,7 @@ static void build(void)
 	memset(lib.bytes, 0, sizeof(lib.bytes));
 	lib.readable = MEMORY_SIZE;
 	*e = (Elf64_Ehdr){ .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB },
-			   .e_type = ET_DYN, .e_machine = EM_X86_64, .e_phoff = POS_PHDR,
+			   .e_type = ET_DYN, .e_machine = elf_own_machine(), .e_phoff = POS_PHDR,
 			   .e_phentsize = sizeof(*p), .e_phnum = 3 };
 	p[0] = (Elf64_Phdr){ .p_type = PT_LOAD, .p_vaddr = lib.link_base, .p_filesz = FILE_SIZE,
 			     .p_memsz = FILE_SIZE };
@@ -219,6 +221,33 @@ static void symbols_are_found(void)
 	}
 }
 
+/* A page of this machine, for a test; 0: what it is. */
+static long page;
+
+long __real_sysconf(int name);
+long __wrap_sysconf(int name);
+
+long __wrap_sysconf(int name)
+{
+	return name == _SC_PAGESIZE && page ? page : __real_sysconf(name);
+}
+
+/* The loader maps whole pages, and what is before the first segment comes with a large one. */
+static void first_segment_begins_within_a_page(void)
+{
+	Elf64_Phdr *first = (Elf64_Phdr *)(void *)(lib.bytes + POS_PHDR);
+	struct cudbgshim_symbols s;
+
+	standard(true, false);
+	build();
+	first->p_vaddr += 0x1000;
+	first->p_memsz -= 0x1000;
+	page = 0x10000;
+	TEST_EQ(cudbgshim_symbols_read(&memory, BASE, &s, NULL), 0);
+	page = 0;
+	TEST_EQ(s.addr[CUDBGSHIM_SYM_API_ATTACH], address_of("cudbgApiAttach"));
+}
+
 /* Another size, another kind, or outside of the library: the error names the symbol. */
 static void wrong_symbols_are_named(void)
 {
@@ -257,7 +286,11 @@ static int after(void (*damage)(void), const char **ret_what)
 }
 
 static void no_magic(void) { lib.bytes[1] = 'e'; }
-static void other_machine(void) { ((Elf64_Ehdr *)(void *)lib.bytes)->e_machine = EM_RISCV; }
+/* Of the two that the agent runs on, the one that this machine is not. */
+static void other_machine(void)
+{
+	((Elf64_Ehdr *)(void *)lib.bytes)->e_machine = elf_own_machine() == EM_AARCH64 ? EM_X86_64 : EM_AARCH64;
+}
 static void no_phdr(void) { ((Elf64_Ehdr *)(void *)lib.bytes)->e_phnum = 0; }
 static void huge_segment(void) { ((Elf64_Phdr *)(void *)(lib.bytes + POS_PHDR))->p_memsz = UINT64_MAX; }
 static void no_symtab(void) { ((Elf64_Dyn *)(void *)(lib.bytes + POS_DYNAMIC))->d_tag = DT_NULL; }
@@ -357,6 +390,6 @@ static void damage_anywhere_is_survived(void)
 	}
 }
 
-TEST_SUITE(cudbgshim_dynsym, TEST(symbols_are_found), TEST(wrong_symbols_are_named),
-	   TEST(damage_is_refused), TEST(endless_chain_ends), TEST(libraries_are_found),
-	   TEST(damage_anywhere_is_survived));
+TEST_SUITE(cudbgshim_dynsym, TEST(symbols_are_found), TEST(first_segment_begins_within_a_page),
+	   TEST(wrong_symbols_are_named), TEST(damage_is_refused), TEST(endless_chain_ends),
+	   TEST(libraries_are_found), TEST(damage_anywhere_is_survived));
