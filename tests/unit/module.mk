@@ -63,7 +63,7 @@ define cudbgshim_test
 $(call unit_test,cudbgshim_$(1),cudbgshim base,$(cudbgshim_ldlibs))
 test_cudbgshim_$(1)_deps := $(cudbg_slots)
 endef
-$(foreach t,loader calls names state dynsym session $(if $(filter x86_64,$(processor)),inferior),$(eval $(call cudbgshim_test,$(t))))
+$(foreach t,loader calls names state dynsym session $(filter x86_64,$(processor)),$(eval $(call cudbgshim_test,$(t))))
 # Pages of 64 KiB, whatever those of this machine have.
 test_cudbgshim_dynsym_ldlibs += -Xlinker --wrap=sysconf
 # The numbers that sessions are labelled with.

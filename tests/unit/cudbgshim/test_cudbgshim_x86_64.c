@@ -188,6 +188,6 @@ static void frames_fit_or_are_refused(void)
 	TEST_EQ(inferior_frame_build(&s, 0x1234, 1, 0x7f0000401000, &f), -EBADMSG);
 }
 
-TEST_SUITE(cudbgshim_inferior, TEST(threads_are_ranked), TEST(shadow_stacks_are_seen),
+TEST_SUITE(cudbgshim_x86_64, TEST(threads_are_ranked), TEST(shadow_stacks_are_seen),
 	   TEST(places_are_judged), TEST(calls_are_restarted),
 	   TEST(only_harmless_interruptions_are_forgiven), TEST(frames_fit_or_are_refused));
