@@ -81,7 +81,7 @@ define ctl_test
 $(call unit_test,ctl_$(1),ctl waits protocol base,$(protocol_ldlibs) -lm)
 test_ctl_$(1)_deps := $(protocol_gen)
 endef
-$(foreach t,format circle document headline hosts names compare merge pods record report slurm watch when,$(eval $(call ctl_test,$(t))))
+$(foreach t,format circle document headline host hosts names compare merge pods record report slurm watch when,$(eval $(call ctl_test,$(t))))
 
 $(eval $(call unit_test,ctl_mcp,ctl dap disasm waits protocol base,$(protocol_ldlibs) $(disasm_ldlibs)))
 test_ctl_mcp_deps := $(protocol_gen)
@@ -102,7 +102,7 @@ define worker_test
 $(call unit_test,worker_$(1),$(worker_libs),$(worker_ldlibs))
 test_worker_$(1)_deps := $(protocol_gen)
 endef
-$(foreach t,undo readers hold suspension rate_limit subscribers usage kfd_journal late_memory memory thread_pool relay leader wait convert inspect target_kfd kfd_control kfd_events target_cuda core session capture group code arguments value,$(eval $(call worker_test,$(t))))
+$(foreach t,undo readers hold suspension rate_limit subscribers usage kfd_journal late_memory memory thread_pool relay leader wait host convert inspect target_kfd kfd_control kfd_events target_cuda core session capture group code arguments value,$(eval $(call worker_test,$(t))))
 # They share a small kernel.
 $(foreach t,target_kfd kfd_control kfd_events,$(eval test_worker_$(t)_src += tests/unit/worker/kernel.c))
 test_worker_target_cuda_deps += $(cudbg_slots)

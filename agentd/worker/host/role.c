@@ -18,19 +18,24 @@ static const struct row {
 	enum subject subject;
 	const char *pattern;
 } table[] = {
-	/* HIP, and ROCr below it. */
-	{ RPC_THREAD_ROLE_GPU_WAIT, FUNCTION, "hip*Synchronize" },
+	/* HIP, and ROCr below it.  Names end otherwise (_spt, of CUDA _ptsz) where each thread has a default stream. */
+	{ RPC_THREAD_ROLE_GPU_WAIT, FUNCTION, "hip*Synchronize*" },
 	{ RPC_THREAD_ROLE_GPU_WAIT, FUNCTION, "hipMemcpy*" },
 	{ RPC_THREAD_ROLE_GPU_WAIT, FUNCTION, "hsa_signal_wait_*" },
 	{ RPC_THREAD_ROLE_GPU_WAIT, FUNCTION, "hsa_amd_signal_wait_*" },
 	{ RPC_THREAD_ROLE_GPU_WAIT, FUNCTION, "hsaKmtWaitOn*" },
 	/* CUDA. */
-	{ RPC_THREAD_ROLE_GPU_WAIT, FUNCTION, "cu*Synchronize" },
+	{ RPC_THREAD_ROLE_GPU_WAIT, FUNCTION, "cu*Synchronize*" },
 	{ RPC_THREAD_ROLE_GPU_WAIT, FUNCTION, "cuMemcpy*" },
 	{ RPC_THREAD_ROLE_GPU_WAIT, FUNCTION, "cudaMemcpy*" },
 	{ RPC_THREAD_ROLE_RUNTIME, THREAD, "cuda-EvtHandlr" },
+	/* Of torch's ProcessGroupNCCL these watch: its other functions take part.  So they stand in front. */
+	{ RPC_THREAD_ROLE_WATCHDOG, FUNCTION, "*16ProcessGroupNCCL*[Ww]atchdog*" },
+	{ RPC_THREAD_ROLE_WATCHDOG, FUNCTION, "*16ProcessGroupNCCL*[Hh]eartbeatMonitor*" },
+	{ RPC_THREAD_ROLE_WATCHDOG, FUNCTION, "*16ProcessGroupNCCL*workCleanupLoop*" },
 	/* NCCL, RCCL, Gloo, MPI, and torch.distributed on top of them. */
 	{ RPC_THREAD_ROLE_COLLECTIVE, FUNCTION, "nccl[A-Z]*" },
+	{ RPC_THREAD_ROLE_COLLECTIVE, FUNCTION, "_Z*ncclProxy*" },
 	{ RPC_THREAD_ROLE_COLLECTIVE, FUNCTION, "_ZN4c10d4Work4wait*" },
 	{ RPC_THREAD_ROLE_COLLECTIVE, FUNCTION, "*16ProcessGroupNCCL*" },
 	{ RPC_THREAD_ROLE_COLLECTIVE, FUNCTION, "*gloo9transport3tcp*" },

@@ -11,17 +11,25 @@
 #include "base/out.h"
 #include "base/str.h"
 
-/* Variables of launchers: PyTorch's torchrun, Open MPI, MPICH and Intel MPI, Slurm, Flux, JSM, JAX. */
+/*
+ * Variables of launchers: PyTorch's torchrun, Horovod, Open MPI, MVAPICH, MPICH and Intel MPI, Cray's PALS, Slurm, Flux,
+ * JSM, JAX.  Those that only name a job are schedulers: PBS and LSF.
+ */
 static const struct launcher {
 	const char *rank, *local, *world, *job;
 } launchers[] = {
 	{ "RANK", "LOCAL_RANK", "WORLD_SIZE", "TORCHELASTIC_RUN_ID" },
+	{ "HOROVOD_RANK", "HOROVOD_LOCAL_RANK", "HOROVOD_SIZE", NULL },
 	{ "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_NAMESPACE" },
+	{ "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_SIZE", NULL },
 	{ "PMI_RANK", "MPI_LOCALRANKID", "PMI_SIZE", NULL },
+	{ "PMI_RANK", "PMI_LOCAL_RANK", "PMI_SIZE", NULL },
 	{ "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS", "SLURM_JOB_ID" },
 	{ "FLUX_TASK_RANK", "FLUX_TASK_LOCAL_ID", "FLUX_JOB_SIZE", "FLUX_JOB_ID" },
 	{ "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_LOCAL_RANK", "JSM_NAMESPACE_SIZE", NULL },
 	{ "JAX_PROCESS_ID", NULL, NULL, NULL },
+	{ NULL, NULL, NULL, "PBS_JOBID" },
+	{ NULL, NULL, NULL, "LSB_JOBID" },
 };
 
 /* @return the value of a variable, which has a NUL behind it within the text; NULL: there is none. */
@@ -50,6 +58,23 @@ static bool find_number(const char *text, size_t size, const char *name, uint32_
 	return true;
 }
 
+/*
+ * The interface that a rank was started by may have no local rank, as that of `srun --mpi=pmi2`.  A launcher that gives
+ * the process the same rank of as many means the same ranks, and its local rank is that of this one.
+ */
+static void find_local(const char *text, size_t size, struct rank *r)
+{
+	uint32_t rank, world;
+
+	for (size_t i = 0; i < ARRAY_SIZE(launchers) && r->has_world && !r->has_local; i++) {
+		const struct launcher *l = &launchers[i];
+
+		if (find_number(text, size, l->rank, &rank) && rank == r->rank &&
+		    find_number(text, size, l->world, &world) && world == r->world_size)
+			r->has_local = find_number(text, size, l->local, &r->local_rank);
+	}
+}
+
 void rank_parse(const char *text, size_t size, struct rank *ret)
 {
 	struct rank r = { 0 };
@@ -64,6 +89,7 @@ void rank_parse(const char *text, size_t size, struct rank *ret)
 		r.has_local = find_number(text, size, l->local, &r.local_rank);
 		r.has_world = find_number(text, size, l->world, &r.world_size);
 	}
+	find_local(text, size, &r);
 	/* A rank that torchrun or MPI has made may be of a job of Slurm: the first that names the job counts. */
 	for (size_t i = 0; i < ARRAY_SIZE(launchers) && r.from && !r.job[0]; i++) {
 		job = find(text, size, launchers[i].job);

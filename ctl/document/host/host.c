@@ -181,7 +181,20 @@ static int compare_ranked(const void *x, const void *y)
 	return a->at < b->at ? -1 : 1;
 }
 
-/* @param idle  There are no waves: who gives the GPUs work is of more interest than who waits for it. */
+/* Nothing runs, and no queue has packets that wait: without a look at waves these alone tell. */
+static bool are_gpus_idle(const struct rpc_gpu_snapshot_result *s)
+{
+	for (size_t i = 0; i < s->n_queues; i++) {
+		const struct rpc_queue *q = &s->queues[i];
+
+		if (q->type == RPC_QUEUE_TYPE_COMPUTE_AQL && q->has_read_index && q->has_write_index &&
+		    q->write_index > q->read_index)
+			return false;
+	}
+	return !s->wave_count;
+}
+
+/* @param idle  Who gives the GPUs work is of more interest than who waits for it. */
 static int weigh(const struct rpc_thread_group *g, bool idle, uint32_t pid)
 {
 	bool serves = g->has_role && (g->role == RPC_THREAD_ROLE_RUNTIME || g->role == RPC_THREAD_ROLE_WATCHDOG);
@@ -207,11 +220,13 @@ int host_order(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, siz
 {
 	size_t n = s->host.n_groups, *order = rpc_arena_array(a, n, sizeof(*order));
 	struct ranked *list = rpc_arena_array(a, n, sizeof(*list));
+	bool idle;
 
 	if (!order || !list)
 		return rpc_arena_error(a);
+	idle = are_gpus_idle(s);
 	for (size_t i = 0; i < n; i++)
-		list[i] = (struct ranked){ weigh(&s->host.groups[i], !s->wave_count, s->host.pid), i };
+		list[i] = (struct ranked){ weigh(&s->host.groups[i], idle, s->host.pid), i };
 	qsort(list, n, sizeof(*list), compare_ranked);
 	for (size_t i = 0; i < n; i++)
 		order[i] = list[i].at;

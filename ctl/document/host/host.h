@@ -39,8 +39,8 @@ void host_put_wait(struct out *o, const struct rpc_thread_wait *w);
 const char *host_state(struct rpc_arena *a, const struct rpc_thread_group *g);
 
 /**
- * Order the groups of a snapshot's threads for people: where the GPUs have no waves, the threads come first that
- * should give them work, and otherwise those that wait for them; threads that only serve come last.
+ * Order the groups of a snapshot's threads for people: where the GPUs have no waves and their queues no packets, the
+ * threads come first that should give them work, and otherwise those that wait for them; threads that only serve come last.
  * @param ret  Positions in the list of groups.
  * @return 0, -ENOMEM, -EFBIG (arena).
  */
