@@ -4,6 +4,7 @@
  * that all of them share; each verb is in its own file.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -377,11 +378,25 @@ static bool asks_for_completion(int argc, char **argv)
 	return true;
 }
 
+/* What is written to a standard output that somebody has closed is lost: it has to fail, and not to go to /dev/null. */
+static void reserve_stdio(void)
+{
+	const bool is_closed = fcntl(STDOUT_FILENO, F_GETFD) < 0;
+	int fd;
+
+	fd_reserve_stdio();
+	fd = is_closed ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
+	if (fd >= 0) {
+		dup2(fd, STDOUT_FILENO);
+		close(fd);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	int status;
 
-	fd_reserve_stdio();
+	reserve_stdio();
 	output_init(&ctl.output);
 	signals_init(&ctl.output);
 	rpc_arena_init(&ctl.arena, 0);

@@ -3,6 +3,7 @@
 """Stacks of Python threads from outside: they are what the program says itself, no thread notices, and nothing that a
 program plants hangs or fools the reader."""
 import glob
+import json
 import os
 import pathlib
 import sys
@@ -18,6 +19,7 @@ from busyagent import MESSAGE, busy
 from harness import BIN, Scene, as_user, need_root, wait_until
 from pystacks import compare_at_rest, compare_running, start
 
+PYTHON = "/usr/bin/python3"
 HERE = pathlib.Path(__file__).parent
 FORGED = BIN.parent / "tests" / "forged"
 MINORS = range(8, 16)
@@ -154,6 +156,20 @@ def test_verb(monkeypatch):
         assert doc["complete"] and doc["python"] == [] and doc["groups"][0]["frames"] == []
         assert doc["groups"][0]["waits_in"] == "clock_nanosleep"
         assert s.ctl("stacks", "4194304").returncode == 3 and s.ctl("stacks").returncode == 2
+
+
+@pytest.mark.parametrize("mode", [[], ["--json"]])
+def test_text_that_nobody_gets(mode):
+    """Standard output was closed: nothing is written to whatever has its number by then, and the loss is told."""
+    with Scene(app=None) as s:
+        process = s.start("python", [PYTHON, "-c", "import time\nprint(1, flush=True)\ntime.sleep(100000)"])
+        process.wait_line()
+        done = s.ctl("stacks", process.pid, *mode, preexec_fn=lambda: os.close(1))
+        assert done.returncode == 1 and done.stderr.startswith("gpu-agentctl: error: standard output: ") or \
+            mode and json.loads(done.stderr)["error"]["message"].startswith("standard output: "), done
+        assert "\n" not in done.stderr.strip(), done
+        assert s.ctl("stacks", process.pid, *mode, "-o", s.directory / "kept", preexec_fn=lambda: os.close(1)).returncode == 0
+        assert (s.directory / "kept").read_text()
 
 
 def test_program_without_its_file():
