@@ -13,7 +13,6 @@
 
 /* A program that maps without pause is read as it was. */
 #define REFRESH_MAX 64
-#define FILES_MAX   8192
 #define PIECES_MAX  512
 
 /* The kernel's own library, in each process. */
@@ -36,14 +35,16 @@ int memory_guard_add_file(struct memory_guard *g, uint64_t begin, const char *pa
 {
 	char *copy;
 
-	if (g->n_files >= FILES_MAX)
+	if (g->n_files >= MEMORY_GUARD_FILES_MAX) {
+		g->is_cut = true;
 		return 0;
+	}
 	if (vec_reserve(&g->files, g->n_files, 1, &g->files_capacity, sizeof(*g->files)) < 0)
 		return -ENOMEM;
 	copy = strdup(path);
 	if (!copy)
 		return -ENOMEM;
-	g->files[g->n_files++] = (struct guard_file){ begin, copy };
+	g->files[g->n_files++] = (struct guard_file){ .begin = begin, .path = copy };
 	return 0;
 }
 
@@ -54,14 +55,43 @@ static void forget_files(struct memory_guard *g)
 	g->n_files = 0;
 }
 
+/* What processes share has a path as well, such as each tensor that a worker of a data loader hands on. */
+static bool is_shared_memory(const char *path)
+{
+	return str_starts_with(path, "/dev/") || str_starts_with(path, "/memfd:") || str_starts_with(path, "/SYSV");
+}
+
+/* There may be thousands of these in front of the libraries: the last file is one only if there was code of it. */
+static void drop_data(struct memory_guard *g)
+{
+	const struct guard_file *last = g->n_files ? &g->files[g->n_files - 1] : NULL;
+
+	if (!last || last->has_code || !is_shared_memory(last->path))
+		return;
+	free(last->path);
+	g->n_files--;
+}
+
+static int take_file(struct memory_guard *g, const struct mapping *m)
+{
+	int r = 0;
+
+	if ((m->offset == 0 && m->path[0] == '/') || is_vdso(m)) {
+		drop_data(g);
+		r = memory_guard_add_file(g, m->begin, m->path);
+	}
+	if (r == 0 && m->executable && g->n_files && !strcmp(g->files[g->n_files - 1].path, m->path))
+		g->files[g->n_files - 1].has_code = true;
+	return r;
+}
+
 static void take(void *ctx, const struct mapping *m)
 {
 	struct memory_guard *g = ctx;
 
 	if (g->error || !may_be_read(m))
 		return;
-	if ((m->offset == 0 && m->path[0] == '/') || is_vdso(m))
-		g->error = memory_guard_add_file(g, m->begin, m->path);
+	g->error = take_file(g, m);
 	if (g->error)
 		return;
 	if (g->n && g->ranges[g->n - 1].end == m->begin) {
@@ -82,7 +112,9 @@ int memory_guard_refresh(struct memory_guard *g)
 	forget_files(g);
 	g->n = 0;
 	g->error = 0;
+	g->is_cut = false;
 	r = mappings_read(g->maps_fd, take, g);
+	drop_data(g);
 	return r < 0 ? r : g->error;
 }
 

@@ -12,6 +12,9 @@
 #include "agentd/worker/process/memory.h"
 #include "hoststack/memory.h"
 
+/** So many files are known. */
+#define MEMORY_GUARD_FILES_MAX 8192u
+
 /** What may be read. */
 struct memory_guard {
 	const struct memory *memory;
@@ -25,8 +28,10 @@ struct memory_guard {
 	struct guard_file {
 		uint64_t begin;
 		char *path; /**< malloc'ed. */
+		bool has_code; /**< It is known to have some. */
 	} *files; /**< malloc'ed, ascending: those that are mapped from their first byte on. */
 	size_t n_files, files_capacity;
+	bool is_cut; /**< There are more files. */
 	int error;
 };
 

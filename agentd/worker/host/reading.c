@@ -458,7 +458,7 @@ static void read_process(struct reading *r)
 	pthread_mutex_unlock(&r->mutex);
 }
 
-static void note_files(struct reading *r)
+static void note_core_files(struct reading *r)
 {
 	const struct core_loaded *first = NULL;
 	const size_t n = core_memory_not_read(r->from.core, &first);
@@ -466,6 +466,15 @@ static void note_files(struct reading *r)
 	if (n)
 		reading_note(r, "files: %zu %s not read: %.80s%s: %s", n, n == 1 ? "was" : "were", first->path,
 			     n == 1 ? "" : " and others", first->error ? strerror(-first->error) : "it is not the one that was loaded");
+}
+
+static void note_files(struct reading *r)
+{
+	if (r->guard.is_cut)
+		reading_note(r, "files: more than %u are mapped: the others' code has no names, and no frames of Python",
+			     MEMORY_GUARD_FILES_MAX);
+	if (r->from.core)
+		note_core_files(r);
 }
 
 /* @return -ESRCH: the address space that was opened is gone after an exec; 0. */
@@ -557,8 +566,7 @@ static void *run(void *ctx)
 
 	/* Behind these, because the program may have put its environment where a read never ends. */
 	read_process(r);
-	if (r->from.core)
-		note_files(r);
+	note_files(r);
 	if (check_alive(r) < 0)
 		e = -ESRCH;
 	pthread_mutex_lock(&r->mutex);

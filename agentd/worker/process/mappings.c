@@ -62,6 +62,7 @@ static void parse_line(const char *line, const char *end, mappings_fn fn, void *
 	skip_word(&c);
 	m.readable = mode[0] == 'r';
 	m.writable = mode[1] == 'w';
+	m.executable = mode[2] == 'x';
 	m.path = c.at;
 	fn(arg, &m);
 }

@@ -13,7 +13,7 @@
 struct mapping {
 	uint64_t begin, end; /**< Addresses; never empty. */
 	uint64_t offset;     /**< Offset in the file, in bytes. */
-	bool readable, writable;
+	bool readable, writable, executable;
 	const char *path; /**< The file as the kernel writes it; empty for ordinary memory. */
 };
 

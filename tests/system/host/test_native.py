@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from unittest import SkipTest
 
@@ -127,6 +128,42 @@ def test_files_that_were_replaced():
         assert addresses(doc, process.pid) == before and all(len(frames) > 4 for frames in before.values())
         assert any(f["module"].endswith("libc.so.6 (deleted)") for g in doc["groups"] for f in g["native_frames"]), doc
         assert any("inner_call" in functions(g) for g in doc["groups"])
+
+
+MAPPED = """
+import mmap, os, sys, time
+def wait():
+    time.sleep(100000)
+file = os.open(sys.argv[1], os.O_RDONLY) if len(sys.argv) > 1 else os.memfd_create("tensor")
+if len(sys.argv) == 1:
+    os.truncate(file, 4096)
+kept = [mmap.mmap(-1 if len(sys.argv) == 1 and i % 2 else file, 4096, prot=mmap.PROT_READ) for i in range(9000)]
+print(1, flush=True)
+wait()
+"""
+
+
+def test_shared_memory_is_no_code():
+    """Tensors that processes hand on are thousands of mappings with a path, below all libraries."""
+    with Scene(app=None) as s, tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+        # The interpreter's own file lies in shared memory as well, and has code.
+        python = shutil.copy("/usr/bin/python3", directory)
+        process = start(s, [python, "-c", MAPPED])
+        doc = read(s, process.pid)
+        (group,) = doc["groups"]
+        assert [f["function"] for f in group["frames"]] == ["wait", "<module>"] and doc["missing"] == [], doc
+        assert group["native_frames"][0]["module"].endswith("/libc.so.6") and group["native_end"] == "outermost", group
+        assert group["native_frames"][-1]["module"] == f"{python}", group
+
+
+def test_more_files_than_are_looked_at(tmp_path):
+    """Code that has no names for that has no wrong ones, and why is told."""
+    (tmp_path / "file").write_bytes(bytes(4096))
+    with Scene(app=None) as s:
+        process = start(s, ["/usr/bin/python3", "-c", MAPPED, tmp_path / "file"])
+        doc = read(s, process.pid)
+        assert any(m.startswith("files: more than 8192 are mapped") for m in doc["missing"]) and not doc["complete"], doc
+        assert s.ctl("stacks", process.pid).returncode == 8
 
 
 @pytest.mark.parametrize("seed", range(1, 25))
