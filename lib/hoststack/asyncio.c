@@ -19,6 +19,8 @@
 /* Largest structures. */
 #define TASK_MAX   1024
 #define INTERP_MAX (1 << 20)
+/* _PyThreadStateImpl: some 1 KiB, and of free-threaded builds 19 KiB, for each thread has its own heaps there. */
+#define IMPL_MAX   (1 << 16)
 #define SET_MAX	   1024
 #define TRIES	   3
 /* Bit of a type's flags: its objects are integers (Include/object.h). */
@@ -45,7 +47,7 @@ static bool is_table(const uint64_t *w, const struct hoststack_layout *l, struct
 	    name != coroutine + 8 || !is_offset(node, size, 8) || node != name + 16 || node + 16 > size ||
 	    has_set != is_task + 1 || is_task <= waiters || has_set >= coroutine)
 		return false;
-	if (w[7] > INTERP_MAX || !is_offset(w[8], w[7], 8) || w[9] > HOSTSTACK_STATE_MAX || w[9] < l->thread_size ||
+	if (w[7] > INTERP_MAX || !is_offset(w[8], w[7], 8) || w[9] > IMPL_MAX || w[9] < l->thread_size ||
 	    w[10] < l->thread_size || !is_offset(w[10], w[9], 8) || w[11] != w[10] + 8 || !is_offset(w[12], w[9], 8) ||
 	    w[12] <= w[11] || w[12] + 16 > w[9])
 		return false;

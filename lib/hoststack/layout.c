@@ -171,19 +171,24 @@ static void read_coroutine(const uint8_t *table, size_t release, struct hoststac
 		*ret = without;
 }
 
-/* The lock's members are told as members of the interpreter that has its own lock. */
+/*
+ * The lock's members are told as members of the interpreter that has its own lock; but `enabled`, which free-threaded
+ * builds have, as one of the lock itself (Include/internal/pycore_debug_offsets.h, _Py_Debug_gilruntimestate_enabled).
+ */
 static int read_lock(const uint8_t *table, size_t release, struct hoststack_layout *ret)
 {
 	static const uint16_t at[] = { 120, 128, 128 };
 	uint64_t lock = hoststack_number(table, at[release], 8);
+	uint64_t enabled = hoststack_number(table, at[release] + 8, 8);
 	uint64_t locked = hoststack_number(table, at[release] + 16, 8) - lock;
 	uint64_t holder = hoststack_number(table, at[release] + 24, 8) - lock;
 
 	/* Without that it is not known who holds it, and nothing else. */
-	if (locked > 4096 || holder > 4096)
+	if (!locked || locked > 4096 || holder > 4096 || (ret->free_threaded && enabled > 4096))
 		return ret->free_threaded ? 0 : -EBADMSG;
 	ret->lock_locked = (uint32_t)locked;
 	ret->lock_holder = (uint32_t)holder;
+	ret->lock_enabled = ret->free_threaded ? (uint32_t)enabled : 0;
 	return 0;
 }
 

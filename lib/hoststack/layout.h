@@ -32,6 +32,7 @@ struct hoststack_layout {
 	uint32_t gil_holder, gil_locked;
 	/** In the interpreter: pointer to its lock; and where in the lock (3.12 on). */
 	uint32_t gil, lock_holder, lock_locked;
+	uint32_t lock_enabled; /**< Whether there is one at all (free-threaded); may be 0. */
 	uint32_t interp_next /**< May be 0. */, interp_id, interp_threads;
 	uint32_t thread_size, thread_next, thread_interp, thread_id, thread_native_id;
 	uint32_t thread_frame;	/**< The current frame; of 3.11 and 3.12 the `cframe`. */

@@ -53,10 +53,13 @@ char *hoststack_utf8(const uint8_t *data, size_t n, unsigned kind)
 	return text;
 }
 
-/* Where the bits of PyASCIIObject.state are: free-threaded builds have a byte for `interned` in front of them. */
+/*
+ * Where the bits of PyASCIIObject.state are: free-threaded builds have a byte for `interned` in front of them from 3.14
+ * on, and two bits in 3.13, like others (Include/cpython/unicodeobject.h).
+ */
 static bool parse_state(const struct hoststack_layout *l, uint32_t state, unsigned *ret_kind, bool *ret_ascii)
 {
-	unsigned kind_at = l->free_threaded ? 8 : 2;
+	unsigned kind_at = l->free_threaded && l->minor >= 14 ? 8 : 2;
 
 	*ret_kind = state >> kind_at & 7;
 	*ret_ascii = state >> (kind_at + 4) & 1;

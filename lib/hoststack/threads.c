@@ -51,27 +51,48 @@ static int list_interpreter(struct hoststack_memory *m, const struct hoststack_p
 	return r;
 }
 
-static int read_holder(struct hoststack_memory *m, const struct hoststack_python *p, uint64_t interp, uint64_t *ret)
+/*
+ * Is there a lock at all?  PYTHON_GIL=1, or a module that was not made to run without it, has a free-threaded
+ * interpreter use it (CPython's Python/ceval_gil.c, take_gil()).
+ */
+static int read_enabled(struct hoststack_memory *m, const struct hoststack_layout *l, uint64_t lock, bool *ret)
 {
-	const struct hoststack_layout *l = &p->layout;
-	uint64_t holder_at = p->runtime + l->gil_holder, locked_at = p->runtime + l->gil_locked, lock, holder = 0;
-	uint32_t locked = 0;
+	uint32_t enabled = 0;
 	int r = 0;
 
-	*ret = 0;
-	if (l->free_threaded)
-		return 0;
+	if (l->lock_locked)
+		r = hoststack_read(m, lock + l->lock_enabled, &enabled, sizeof(enabled));
+	*ret = enabled;
+	return r;
+}
+
+/* @param t  What is found is added to it. */
+static int read_holder(struct hoststack_memory *m, const struct hoststack_python *p, uint64_t interp,
+		       struct hoststack_threads *t)
+{
+	const struct hoststack_layout *l = &p->layout;
+	uint64_t holder_at = p->runtime + l->gil_holder, locked_at = p->runtime + l->gil_locked, lock = 0, holder = 0;
+	uint32_t locked = 0;
+	bool enabled = true;
+	int r = 0;
+
 	if (l->gil) {
 		r = hoststack_read_u64(m, interp + l->gil, &lock);
 		holder_at = lock + l->lock_holder;
 		locked_at = lock + l->lock_locked;
 	}
+	if (r == 0 && l->free_threaded)
+		r = read_enabled(m, l, lock, &enabled);
+	if (r == 0 && !enabled)
+		return 0;
 	if (r == 0)
 		r = hoststack_read(m, locked_at, &locked, sizeof(locked));
 	if (r == 0)
 		r = hoststack_read_u64(m, holder_at, &holder);
-	if (r == 0 && locked == 1)
-		*ret = holder;
+	t->has_lock |= r == 0;
+	/* The head of the list is the newest; the main one, which comes last, is what is told. */
+	if (r == 0 && locked == 1 && holder)
+		t->holder = holder;
 	return r == -EFAULT ? 0 : r;
 }
 
@@ -80,7 +101,7 @@ int hoststack_threads_list(struct hoststack_memory *m, const struct hoststack_py
 {
 	struct hoststack_circle circle = { 0 };
 	struct hoststack_threads t = { 0 };
-	uint64_t interp = 0, holder = 0;
+	uint64_t interp = 0;
 	int r = hoststack_read_u64(m, p->runtime + p->layout.interpreters, &interp);
 
 	while (r == 0 && interp) {
@@ -89,9 +110,8 @@ int hoststack_threads_list(struct hoststack_memory *m, const struct hoststack_py
 			break;
 		}
 		r = list_interpreter(m, p, interp, &t);
-		/* The head of the list is the newest; the main one, which comes last, is what is told. */
-		if (!hoststack_is_over(r) && read_holder(m, p, interp, &holder) == 0 && holder)
-			t.holder = holder;
+		if (!hoststack_is_over(r))
+			(void)read_holder(m, p, interp, &t);
 		if (r == 0)
 			r = hoststack_read_u64(m, interp + p->layout.interp_next, &interp);
 	}

@@ -25,6 +25,7 @@ struct hoststack_threads {
 	size_t n, capacity;
 	uint32_t interpreters;
 	bool is_cut; /**< There are more than the limits, or the list cannot be followed to its end. */
+	bool has_lock;	 /**< There is one: not in a free-threaded interpreter, unless it was asked for. */
 	uint64_t holder; /**< Thread state that holds the (main) interpreter's lock; 0: nobody, or there is no lock. */
 };
 

@@ -84,7 +84,7 @@ def compare_at_rest(s: Scene, argv: List[Any], env: Optional[Dict[str, str]], ve
     print(f"  {version}: {len(seeds(3))} programs at rest, {threads} threads, {frames} frames as the program tells them")
 
 
-def compare_running(s: Scene, argv: List[Any], env: Optional[Dict[str, str]], version: str) -> None:
+def compare_running(s: Scene, argv: List[Any], env: Optional[Dict[str, str]], version: str, threads: int = 1) -> None:
     """Programs that run one of two chains of calls without pause: what is told as consistent is of two moments in less than
     one of a hundred cases, and never where it is called proven."""
     told = mixed = 0
@@ -92,7 +92,7 @@ def compare_running(s: Scene, argv: List[Any], env: Optional[Dict[str, str]], ve
     # As clients ask by themselves, where that is not a thousand times.
     options = {"native": False} if COUNT or env else {}
     for seed in seeds(1):
-        process = start(s, [*argv, HERE / "alternate.py", *([seed] if COUNT else [])], env)
+        process = start(s, [*argv, HERE / "alternate.py", *([seed, threads] if COUNT or threads > 1 else [])], env)
         for _ in range(readings):
             doc = s.rpc.call("host.stacks", pid=process.pid, **options)
             for g in doc["groups"]:
@@ -104,5 +104,5 @@ def compare_running(s: Scene, argv: List[Any], env: Optional[Dict[str, str]], ve
                 else:
                     assert not doc["complete"] and "different moments" in doc["missing"][0], doc
         process.stop(signal.SIGKILL)
-    print(f"  {version}: {len(seeds(1))} programs that run, {told} of {len(seeds(1)) * readings} consistent, {mixed} of these mixed")
+    print(f"  {version}: {len(seeds(1))} programs that run, {told} of {len(seeds(1)) * readings * threads} consistent, {mixed} of these mixed")
     assert mixed <= told // 100

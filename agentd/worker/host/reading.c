@@ -117,7 +117,8 @@ static int read_thread(struct reading *r, size_t python, const struct hoststack_
 	const uint64_t tid = t->list[*i].tid;
 	/* From the list of threads, which is older than that of the interpreter. */
 	const uint64_t listed = task ? task_moment(r->tasks, task) : 0;
-	struct reading_row row = { .is_python = true };
+	struct reading_row row = { .is_python = true,
+				   .has_no_lock = r->python[python].layout.free_threaded && !t->has_lock };
 	struct hoststack_stack s;
 	size_t index;
 	int e = 0;

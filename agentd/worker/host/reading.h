@@ -46,6 +46,7 @@ struct reading_row {
 	bool is_done; /**< It is published. */
 	bool is_python;
 	bool is_cut, holds_lock;
+	bool has_no_lock; /**< Its interpreter runs without one. */
 	enum hoststack_proof proof;
 	struct reading_frame *frames; /**< malloc'ed. */
 	size_t n;

@@ -91,10 +91,20 @@ static bool takes_lock(const struct native_stack *s)
 	return false;
 }
 
+/*
+ * Where there is no lock, who comes back to Python waits for one who has stopped all others, as the garbage collector
+ * does (CPython's Python/pystate.c, tstate_wait_attach()).
+ */
+static bool is_possible(const struct reading_row *row, enum rpc_thread_role role)
+{
+	return role != RPC_THREAD_ROLE_LOCK_WAIT || !row->has_no_lock;
+}
+
 static bool find_in_frames(const struct reading_row *row, enum rpc_thread_role *ret)
 {
 	for (size_t i = 0; i < row->native.n; i++)
-		if (!row->native.places[i].frame.is_guessed && find(FUNCTION, row->native.places[i].function, ret))
+		if (!row->native.places[i].frame.is_guessed && find(FUNCTION, row->native.places[i].function, ret) &&
+		    is_possible(row, *ret))
 			return true;
 	for (size_t i = 0; i < row->n; i++)
 		if (find(PYTHON_FILE, row->frames[i].place.file, ret))
@@ -108,7 +118,7 @@ bool role_find(const struct task *task, const struct reading_row *row, enum rpc_
 		*ret = event_wait_is_service(&row->wait.asked) ? RPC_THREAD_ROLE_RUNTIME : RPC_THREAD_ROLE_GPU_WAIT;
 		return true;
 	}
-	if (takes_lock(&row->native)) {
+	if (!row->has_no_lock && takes_lock(&row->native)) {
 		*ret = RPC_THREAD_ROLE_LOCK_WAIT;
 		return true;
 	}

@@ -69,6 +69,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size && data[0] & 1)
 		p.layout.minor = 15;
+	if (size && data[0] & 2) {
+		p.layout.free_threaded = true;
+		p.layout.frame_tlbc = 72;
+		p.layout.code_tlbc = 200;
+	}
 	(void)hoststack_asyncio_find(&m, &p, BASE, &a);
 	if (hoststack_tasks_read(&r, &a, &thread, &tasks) == 0)
 		check(&tasks);

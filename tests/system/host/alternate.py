@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """A program that runs without pause, now one chain of calls, now another: a_* and b_* are never in one stack.
-usage: alternate.py [SEED]      SEED: how deep calls and generators are nested, and in which order"""
+usage: alternate.py [SEED [THREADS]]
+SEED: how deep calls and generators are nested, and in which order.  THREADS: so many do the same."""
 import os
 import random
 import sys
+import threading
 
 RANDOM = random.Random(int(sys.argv[1])) if len(sys.argv) > 1 else None
 CALLS = RANDOM.randrange(1, 25) if RANDOM else 6
@@ -60,7 +62,15 @@ def b_sorts(n):
 ORDER = [a_calls, b_calls]
 if RANDOM:
     ORDER = [RANDOM.choice([a_calls, b_calls, a_sorts, b_sorts]) for _ in range(20)]
+
+
+def run():
+    while True:
+        for calls in ORDER:
+            calls(CALLS)
+
+
+for _ in range(int(sys.argv[2]) - 1 if len(sys.argv) > 2 else 0):
+    threading.Thread(target=run, daemon=True).start()
 print(os.getpid(), flush=True)
-while True:
-    for calls in ORDER:
-        calls(CALLS)
+run()

@@ -6,6 +6,7 @@ import ast
 import collections
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,7 +23,9 @@ from pystacks import PLACE, compare_at_rest, compare_running, read_at_rest
 
 MANY = ROOT / "tests/system/host/many.py"
 TASKS = ROOT / "tests/system/host/tasks.py"
+ALTERNATE = ROOT / "tests/system/host/alternate.py"
 VERSIONS = ["3.13", "3.14", "3.15"]
+FREE_THREADED = ["3.13t", "3.14t", "3.15t"]
 
 
 def interpreter(version):
@@ -31,6 +34,14 @@ def interpreter(version):
         raise SkipTest("the interpreters are fetched for x86-64 only")
     tree = fetch(f"python{version}")
     return [*linker(tree), tree / f"usr/bin/python{version}"], {"PYTHONHOME": str(tree / "usr")}
+
+
+def free_threaded(version):
+    """The command line of one that was built to run without a lock."""
+    program = shutil.which(f"python{version}")
+    if not program:
+        raise SkipTest(f"no python{version} in PATH: Debian has none; CPython's configure --disable-gil and make install make one")
+    return [program]
 
 
 def told_by_profiler(text):
@@ -95,53 +106,61 @@ def chains(doc):
     return found
 
 
+def compare_tasks(s, argv, env):
+    process = s.start("python", [*argv, TASKS], env=env)
+    process.wait_line()
+    doc = read_at_rest(s, process.pid)
+    assert doc["python"][0]["asyncio"] == "read" and all(g["consistent"] for g in doc["tasks"]), doc
+    assert not any("task" in m for m in doc["missing"]), doc["missing"]
+    told = tasks_of_program(process)
+    assert len(told) == 2 * 11 and chains(doc) == collections.Counter(tuple(chain) for _, chain in told), (chains(doc), told)
+    assert {n for g in doc["tasks"] for n in g["names"]} <= {name for name, _ in told}
+    assert {g["thread"] for g in doc["tasks"]} <= {t for g in doc["groups"] for t in g["tids"]}
+    threads = {g["thread"] for g in doc["tasks"]}
+    assert len(threads) == 2
+    for tid in threads:
+        mine = {n: g for g in doc["tasks"] if g["thread"] == tid for n in g["names"]}
+        # They wait at one place; who awaits them is told of all.
+        assert mine["Größe-0"] is mine["alone"] and mine["Größe-0"]["tasks"] == 4, mine
+        assert sorted(mine["alone"]["awaited_by"]) == sorted(["gather", *mine["gather"]["awaited_by"]]), mine
+        assert [f["function"] for f in mine["Größe-0"]["frames"]][-3:] == ["inner", "middle", "outer"], mine
+    text = " ".join(s.ctl("stacks", process.pid).stdout.split())
+    assert "4 tasks wait: " in text and "awaited by " in text and "Event.wait" in text, text
+
+
 @pytest.mark.parametrize("version", ["3.14", "3.15"])
 def test_tasks_of_asyncio_are_those_that_the_program_tells(version):
     argv, env = interpreter(version)
     with Scene(app=None) as s:
-        process = s.start("python", [*argv, TASKS], env=env)
-        process.wait_line()
-        doc = read_at_rest(s, process.pid)
-        assert doc["python"][0]["asyncio"] == "read" and all(g["consistent"] for g in doc["tasks"]), doc
-        assert not any("task" in m for m in doc["missing"]), doc["missing"]
-        told = tasks_of_program(process)
-        assert len(told) == 2 * 11 and chains(doc) == collections.Counter(tuple(chain) for _, chain in told), (chains(doc), told)
-        assert {n for g in doc["tasks"] for n in g["names"]} <= {name for name, _ in told}
-        assert {g["thread"] for g in doc["tasks"]} <= {t for g in doc["groups"] for t in g["tids"]}
-        threads = {g["thread"] for g in doc["tasks"]}
-        assert len(threads) == 2
-        for tid in threads:
-            mine = {n: g for g in doc["tasks"] if g["thread"] == tid for n in g["names"]}
-            # They wait at one place; who awaits them is told of all.
-            assert mine["Größe-0"] is mine["alone"] and mine["Größe-0"]["tasks"] == 4, mine
-            assert sorted(mine["alone"]["awaited_by"]) == sorted(["gather", *mine["gather"]["awaited_by"]]), mine
-            assert [f["function"] for f in mine["Größe-0"]["frames"]][-3:] == ["inner", "middle", "outer"], mine
-        text = " ".join(s.ctl("stacks", process.pid).stdout.split())
-        assert "4 tasks wait: " in text and "awaited by " in text and "Event.wait" in text, text
+        compare_tasks(s, argv, env)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_threads_of_subinterpreters(version):
+def compare_subinterpreters(s, argv, env, is_free):
     """One has a lock of its own, the other one shares the main interpreter's; their frames are the inner ones of their threads."""
-    argv, env = interpreter(version)
     code = ("import os, threading, time, _interpreters\n"
             "def run(kind):\n"
             "    _interpreters.exec(_interpreters.create(kind), 'import time\\ndef within():\\n    time.sleep(100000)\\nwithin()')\n"
             "for kind in ('isolated', 'legacy'):\n    threading.Thread(target=run, args=(kind,), daemon=True).start()\n"
             "print(os.getpid(), flush=True)\ntime.sleep(100000)\n")
-    with Scene(app=None) as s:
-        process = s.start("python", [*argv, "-c", code], env=env)
-        process.wait_line()
+    process = s.start("python", [*argv, "-c", code], env=env)
+    process.wait_line()
 
-        def stacks():
-            doc = read_at_rest(s, process.pid)
-            inner = [[(f["function"], f.get("interpreter")) for f in g["frames"]] for g in doc["groups"] if len(g["frames"]) > 1]
-            return (doc, inner) if sum(stack[0][0] == "within" for stack in inner) == 2 else None
-        doc, inner = wait_until(stacks, "both are inside")
-        outer = [(name, None) for name in ("run", "Thread.run", "Thread._bootstrap_inner", "Thread._bootstrap")]
-        assert sorted(inner) == [[("within", n), ("<module>", n), *outer] for n in (1, 2)], inner
-        assert doc["python"][0]["interpreters"] == 3 and not doc["python"][0]["free_threaded"], doc["python"]
-        assert all(g["consistent"] for g in doc["groups"]), doc["groups"]
+    def stacks():
+        doc = read_at_rest(s, process.pid)
+        inner = [[(f["function"], f.get("interpreter")) for f in g["frames"]] for g in doc["groups"] if len(g["frames"]) > 1]
+        return (doc, inner) if sum(stack[0][0] == "within" for stack in inner) == 2 else None
+    doc, inner = wait_until(stacks, "both are inside")
+    outer = [(name, None) for name in ("run", "Thread.run", "Thread._bootstrap_inner", "Thread._bootstrap")]
+    assert sorted(inner) == [[("within", n), ("<module>", n), *outer] for n in (1, 2)], inner
+    assert doc["python"][0]["interpreters"] == 3 and doc["python"][0]["free_threaded"] == is_free, doc["python"]
+    assert all(g["consistent"] for g in doc["groups"]), doc["groups"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_threads_of_subinterpreters(version):
+    argv, env = interpreter(version)
+    with Scene(app=None) as s:
+        compare_subinterpreters(s, argv, env, False)
 
 
 @pytest.mark.parametrize("waiters", [16, 17])
@@ -199,3 +218,35 @@ def test_tasks_that_run_are_never_called_consistent():
                     assert any(m.startswith("tasks of thread") for m in doc["missing"]), doc["missing"]
             unsure += any("it ran meanwhile" in m for m in doc["missing"])
         assert unsure, "the loop never waits"
+
+
+@pytest.mark.parametrize("version", FREE_THREADED)
+def test_free_threaded_interpreter(version):
+    """All of the above, with threads that run at one time."""
+    argv, env, number = free_threaded(version), {"PYTHON_GIL": "0"}, version.rstrip("t")
+    with Scene(app=None) as s:
+        compare_at_rest(s, argv, env, number)
+        compare_running(s, argv, env, version)
+        compare_running(s, argv, env, version, threads=3)
+        if number != "3.13":
+            compare_tasks(s, argv, env)
+        compare_subinterpreters(s, argv, env, True)
+
+
+@pytest.mark.parametrize("version", FREE_THREADED)
+def test_lock_of_a_free_threaded_interpreter(version):
+    """It has one where it is asked for it; without one nobody is said to hold it."""
+    argv = free_threaded(version)
+    for gil in "01":
+        with Scene(app=None) as s:
+            process = s.start("python", [*argv, ALTERNATE, "1", "3"], env={"PYTHON_GIL": gil})
+            process.wait_line()
+            docs = [s.rpc.call("host.stacks", pid=process.pid) for _ in range(40)]
+            assert all(doc["python"][0]["free_threaded"] for doc in docs), docs[0]["python"]
+            holders = {doc["python"][0].get("lock_holder") for doc in docs}
+            roles = {g.get("role") for doc in docs for g in doc["groups"]}
+            assert bool(holders - {None}) == (gil == "1"), holders
+            assert holders - {None} <= {tid for doc in docs for g in doc["groups"] for tid in g["tids"]}, holders
+            assert gil == "1" or "lock_wait" not in roles, roles
+            text = s.ctl("stacks", process.pid).stdout
+            assert ", free-threaded" in text and (gil == "1" or "lock held" not in text), text

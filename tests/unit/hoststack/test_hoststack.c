@@ -266,6 +266,74 @@ static void tables_are_checked(void)
 	TEST_EQ(hoststack_layout_read(table, sizeof(table), &l), -ENOTSUP);
 }
 
+/* PyASCIIObject.state of "x" in each build, compiled with the headers of 3.13.5, 3.14.10 and 3.15.2. */
+static void state_of_a_string_is_where_its_build_has_it(void)
+{
+	static const struct {
+		uint8_t minor;
+		bool free_threaded;
+		uint32_t state;
+	} builds[] = { { 12, false, 0x64 }, { 13, false, 0x64 }, { 13, true, 0x64 },  { 14, false, 0x64 },
+		       { 14, true, 0x1900 }, { 15, false, 0x64 }, { 15, true, 0x1900 } };
+	auto_free struct process *p = make();
+	struct hoststack_memory m = memory_of(p);
+
+	put(p, 0x6000 + 16, 1, 8);
+	put(p, 0x6000 + 56, 'x', 1);
+	for (size_t i = 0; i < ARRAY_SIZE(builds); i++) {
+		struct hoststack_layout l = { .minor = builds[i].minor, .free_threaded = builds[i].free_threaded,
+					      .object_type = 24, .str_length = 16, .str_state = 48, .str_ascii = 56,
+					      .str_compact = 72 };
+		auto_free char *text = NULL;
+
+		put(p, 0x6000 + 48, builds[i].state, 4);
+		TEST_EQ(hoststack_string(&m, &l, BASE + 0x6000, 0, &text), 0);
+		CU_ASSERT_STRING_EQUAL(text, "x");
+		/* The bits of the other kind of build make no sense. */
+		put(p, 0x6000 + 48, builds[i].state ^ 0x1964, 4);
+		TEST_EQ(hoststack_string(&m, &l, BASE + 0x6000, 0, &text), -EBADMSG);
+	}
+}
+
+/* A free-threaded interpreter has a lock where it was asked for one, and only then somebody holds it. */
+static void lock_of_a_free_threaded_interpreter(void)
+{
+	auto_free struct process *p = make();
+	struct hoststack_memory m = memory_of(p);
+	struct hoststack_python python = {
+		.runtime = BASE,
+		.layout = { .minor = 14, .has_table = true, .free_threaded = true, .interpreters = 40, .interp_next = 8,
+			    .interp_id = 16, .interp_threads = 24, .gil = 32, .lock_holder = 16, .lock_locked = 24,
+			    .thread_size = 64, .thread_next = 8, .thread_interp = 16, .thread_id = 24,
+			    .thread_native_id = 32 },
+	};
+
+	put(p, 40, BASE + 0x6000, 8);
+	put(p, 0x6000 + 24, BASE + 0x1000, 8);
+	put(p, 0x6000 + 32, BASE + 0x6800, 8);
+	put(p, 0x1000 + 8, 0, 8);
+	put(p, 0x1000 + 16, BASE + 0x6000, 8);
+	put(p, 0x6800 + 16, BASE + 0x1000, 8);
+	put(p, 0x6800 + 24, 1, 4);
+	for (uint32_t enabled = 0; enabled < 2; enabled++) {
+		struct hoststack_threads t;
+
+		put(p, 0x6800, enabled, 4);
+		TEST_EQ(hoststack_threads_list(&m, &python, &t), 0);
+		TEST_EQ(t.n, 1);
+		TEST_EQ(t.has_lock, enabled);
+		TEST_EQ(t.holder, enabled ? BASE + 0x1000 : 0);
+		hoststack_threads_free(&t);
+	}
+	/* Where the lock's members make no sense, nobody is said to hold it. */
+	python.layout.lock_holder = python.layout.lock_locked = 0;
+	struct hoststack_threads t;
+
+	TEST_EQ(hoststack_threads_list(&m, &python, &t), 0);
+	CU_ASSERT(!t.has_lock && !t.holder);
+	hoststack_threads_free(&t);
+}
+
 static void reading_ends_with_its_bytes(void)
 {
 	auto_free struct process *p = make();
@@ -283,4 +351,6 @@ static void reading_ends_with_its_bytes(void)
 
 TEST_SUITE(hoststack, TEST(frames_have_names), TEST(a_thread_that_ran_is_not_certain), TEST(one_reading_is_told_as_one),
 	   TEST(frames_of_two_moments_are_torn), TEST(what_makes_no_sense_is_no_frame), TEST(lines_of_three_formats),
-	   TEST(characters_become_utf8), TEST(tables_are_checked), TEST(reading_ends_with_its_bytes));
+	   TEST(characters_become_utf8), TEST(tables_are_checked),
+	   TEST(state_of_a_string_is_where_its_build_has_it), TEST(lock_of_a_free_threaded_interpreter),
+	   TEST(reading_ends_with_its_bytes));
