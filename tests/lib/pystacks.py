@@ -104,5 +104,6 @@ def compare_running(s: Scene, argv: List[Any], env: Optional[Dict[str, str]], ve
                 else:
                     assert not doc["complete"] and "different moments" in doc["missing"][0], doc
         process.stop(signal.SIGKILL)
-    print(f"  {version}: {len(seeds(1))} programs that run, {told} of {len(seeds(1)) * readings * threads} consistent, {mixed} of these mixed")
+    print(f"  {version}: {len(seeds(1))} programs that run, {told} of {len(seeds(1)) * readings * threads} consistent, "
+          f"{mixed} of these mixed")
     assert mixed <= told // 100

@@ -12,8 +12,8 @@
 #include "base/str.h"
 
 /*
- * Variables of launchers: PyTorch's torchrun, Horovod, Open MPI, MVAPICH, MPICH and Intel MPI, Cray's PALS, Slurm, Flux,
- * JSM, JAX.  Those that only name a job are schedulers: PBS and LSF.
+ * Variables of launchers: PyTorch's torchrun, Horovod, Open MPI, MVAPICH, MPICH and Intel MPI, Cray's PALS, Slurm,
+ * Flux, JSM, JAX.  Those that only name a job are schedulers: PBS and LSF.
  */
 static const struct launcher {
 	const char *rank, *local, *world, *job;

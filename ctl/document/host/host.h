@@ -40,7 +40,8 @@ const char *host_state(struct rpc_arena *a, const struct rpc_thread_group *g);
 
 /**
  * Order the groups of a snapshot's threads for people: where the GPUs have no waves and their queues no packets, the
- * threads come first that should give them work, and otherwise those that wait for them; threads that only serve come last.
+ * threads come first that should give them work, and otherwise those that wait for them; threads that only serve come
+ * last.
  * @param ret  Positions in the list of groups.
  * @return 0, -ENOMEM, -EFBIG (arena).
  */

@@ -164,7 +164,8 @@ static uint64_t store_used(void)
 
 static const struct sim_os fake_os = {
 	now_ns, task_find, tgid_of, hold, hold_release, holds, mem_read, mem_read_pieces, mem_write,
-	shares_memory, leader_tracer, fd_take, fd_close, notify, is_dying, store_read, store_write, store_free, store_used,
+	shares_memory, leader_tracer, fd_take,
+	fd_close, notify, is_dying, store_read, store_write, store_free, store_used,
 };
 
 /* ---- steps ---- */

@@ -43,7 +43,8 @@ static void threads_that_matter_come_first(void)
 
 		rpc_arena_init(&arena, 0);
 		snapshot_build(&b, 5, rows[i].snapshot);
-		b.s.host = (struct rpc_host_stacks_result){ .pid = 42, .groups = groups, .n_groups = TEST_COUNT(groups) };
+		b.s.host = (struct rpc_host_stacks_result){ .pid = 42, .groups = groups,
+							  .n_groups = TEST_COUNT(groups) };
 		TEST_ROW_EQ(i, host_order(&arena, &b.s, &order), 0);
 		for (size_t k = 0; k < TEST_COUNT(groups); k++)
 			out_fmt(&o, "%s%s", k ? " " : "", groups[order[k]].representative.name);
