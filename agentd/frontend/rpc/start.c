@@ -103,7 +103,7 @@ int start_refusal(const struct ipc_started *m, uint32_t pid, struct agent_err *e
 		const char *message, *hint;
 	} verdicts[IPC_VERDICT_COUNT] = {
 		[IPC_VERDICT_NO_PROCESS] = { RPC_ERROR_NO_SUCH_PROCESS, "there is no process %u",
-					     "check the number: a thread id or a pid of another pid namespace does not count" },
+					     "check the number: a thread id, a pid of another pid namespace and a process whose main thread has ended do not count" },
 		[IPC_VERDICT_KERNEL_THREAD] = { RPC_ERROR_NOT_DEBUGGABLE,
 						"process %u is a kernel thread", "choose a user process" },
 		[IPC_VERDICT_OTHER_USER] = { RPC_ERROR_NOT_PERMITTED,

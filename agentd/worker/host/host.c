@@ -43,7 +43,7 @@ struct host_worker {
 static int gone(const struct host_worker *h, struct agent_err *err)
 {
 	return agent_err_set(err, RPC_ERROR_NO_SUCH_PROCESS, ESRCH, "read stacks",
-			     "check the number: a thread id or a pid of another pid namespace does not count",
+			     "check the number: a thread id, a pid of another pid namespace and a process whose main thread has ended do not count",
 			     "there is no process %d", (int)h->o->pid);
 }
 
