@@ -546,14 +546,28 @@ static bool needs_ticks(void)
 	return false;
 }
 
+static int wait_for_messages(struct wire_soon *soon, struct pollfd *f, size_t n)
+{
+	int r = 0;
+
+	while (!r && wire_soon(soon))
+		r = poll(f, n, 0);
+	if (!r)
+		r = poll(f, n, needs_ticks() ? TICK_MS : 500);
+	if (r > 0)
+		wire_soon_begin(soon);
+	return r;
+}
+
 int server_run(volatile const bool *stop)
 {
 	struct pollfd f[1 + 2 * CONNECTIONS_MAX];
+	struct wire_soon soon = { 0 };
 
 	while (!*stop) {
 		size_t n = poll_fill(f);
 
-		if (poll(f, n, needs_ticks() ? TICK_MS : 500) < 0 && errno != EINTR)
+		if (wait_for_messages(&soon, f, n) < 0 && errno != EINTR)
 			return -errno;
 		if (*stop)
 			break;

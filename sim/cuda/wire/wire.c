@@ -52,9 +52,15 @@ static int send_all(int fd, struct iovec *v, size_t n)
 /* Receive so many bytes.  @return 0, -EPIPE (closed), -errno. */
 static int recv_all(int fd, void *data, size_t size)
 {
-	while (size) {
-		ssize_t n = recv(fd, data, size, 0);
+	static _Thread_local struct wire_soon soon;
 
+	wire_soon_begin(&soon);
+	while (size) {
+		bool sleeps = !wire_soon(&soon);
+		ssize_t n = recv(fd, data, size, sleeps ? 0 : MSG_DONTWAIT);
+
+		if (n < 0 && !sleeps && errno == EAGAIN)
+			continue;
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)

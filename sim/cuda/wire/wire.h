@@ -24,10 +24,41 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "cudbg_slots.h"
 
 #define WIRE_MAGIC     UINT64_C(0x314d495341445543)
 #define WIRE_FRAME_MAX ((uint32_t)64 << 20)
+
+/**
+ * Looking for a message without sleeping: who talks asks again as soon as there is an answer, and to sleep in between
+ * costs more than all else, in a virtual machine ten times over.  Where none comes soon, processors are busy, and the
+ * next ones are waited for asleep.
+ */
+struct wire_soon {
+	uint64_t until_ns;
+	unsigned int asleep; /**< So many more are waited for asleep. */
+};
+#define WIRE_SOON_NS UINT64_C(50000)
+#define WIRE_ASLEEP  10u
+
+static inline void wire_soon_begin(struct wire_soon *s)
+{
+	s->asleep -= s->asleep > 0;
+	s->until_ns = s->asleep ? 0 : clock_now_ns() + WIRE_SOON_NS;
+}
+
+/** @return whether to look again; else it is time to sleep. */
+static inline bool wire_soon(struct wire_soon *s)
+{
+	if (!s->until_ns)
+		return false;
+	if (clock_now_ns() < s->until_ns)
+		return true;
+	s->until_ns = 0;
+	s->asleep = WIRE_ASLEEP;
+	return false;
+}
 
 /** Who is at the other end of a connection. */
 enum wire_role { WIRE_APP = 1, WIRE_CONTROL, WIRE_ENGINE, WIRE_DEBUGGER, WIRE_NOTIFY, WIRE_MEMORY };
