@@ -86,6 +86,17 @@ static void lanes_become_work_items(void)
 	TEST_EQ(local[1], 64);
 }
 
+/* A page, for the test; 0: what this machine's have. */
+static long page;
+
+long __real_sysconf(int name);
+long __wrap_sysconf(int name);
+
+long __wrap_sysconf(int name)
+{
+	return name == _SC_PAGESIZE && page ? page : __real_sysconf(name);
+}
+
 static void area_sizes_follow_the_formulas(void)
 {
 	static const struct {
@@ -113,6 +124,7 @@ static void area_sizes_follow_the_formulas(void)
 	};
 	struct kfdtrap_wave_area_sizes s = { .waves = 77 };
 
+	page = 4096;
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
 		TEST_ROW_EQ(i, kfdtrap_wave_area_sizes(&rows[i].device, &s), true);
 		TEST_ROW_EQ(i, s.waves, rows[i].want.waves);
@@ -122,17 +134,7 @@ static void area_sizes_follow_the_formulas(void)
 		TEST_ROW_EQ(i, s.debug_size, rows[i].want.debug_size);
 		TEST_ROW_EQ(i, s.buffer_size, rows[i].want.buffer_size);
 	}
-}
-
-/* A page, for the test; 0: what this machine's have. */
-static long page;
-
-long __real_sysconf(int name);
-long __wrap_sysconf(int name);
-
-long __wrap_sysconf(int name)
-{
-	return name == _SC_PAGESIZE && page ? page : __real_sysconf(name);
+	page = 0;
 }
 
 /* The GPU's pages stay what they are; an area and a buffer are given out by the machine's. */
