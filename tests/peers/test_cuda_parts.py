@@ -80,6 +80,7 @@ def test_parts_are_the_lanes_of_cuda_gdb():
             run = s.ctl("dump", s.app.pid, LONG_STOP, "-o", core)
             assert run.returncode == 0, (run.returncode, run.stderr)
             live = json.loads(s.ctl("snapshot", s.app.pid, LONG_STOP, "--waves", "-j").stdout)
+            assert "waves" in live, live
             saved = json.loads(s.ctl("analyze", core, "--waves", "-j").stdout)
             places = [(w["ref"]["unit"], w["ref"]["index"]) for w in saved["waves"]]
             rows = debugger.table(core, *(f"lanes device 0 sm {sm} warp {warp}" for sm, warp in places))
