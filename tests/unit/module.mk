@@ -56,7 +56,8 @@ $(eval $(call unit_test,kfdtrap_snapshot,kfdtrap base,$(kfdtrap_ldlibs)))
 $(eval $(call unit_test,kfdtrap_topology,kfdtrap base,$(kfdtrap_ldlibs)))
 $(foreach t,wave wave_checks wave_state wave_registers wave_sizes,$(eval \
 	$(call unit_test,kfdtrap_$(t),kfdtrap base)))
-# Pages of 64 KiB, whatever those of this machine have.
+# Pages of another size than this machine's.
+test_kfdtrap_wave_sizes_src += tests/lib/pagelib.c
 test_kfdtrap_wave_sizes_ldlibs += -Xlinker --wrap=sysconf
 
 define cudbgshim_test
@@ -64,7 +65,7 @@ $(call unit_test,cudbgshim_$(1),cudbgshim base,$(cudbgshim_ldlibs))
 test_cudbgshim_$(1)_deps := $(cudbg_slots)
 endef
 $(foreach t,loader calls names state dynsym session $(filter x86_64,$(processor)),$(eval $(call cudbgshim_test,$(t))))
-# Pages of 64 KiB, whatever those of this machine have.
+test_cudbgshim_dynsym_src += tests/lib/pagelib.c
 test_cudbgshim_dynsym_ldlibs += -Xlinker --wrap=sysconf
 # The numbers that sessions are labelled with.
 test_cudbgshim_session_ldlibs += -Xlinker --wrap=getrandom

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include <elf.h>
-#include <unistd.h>
 
 #include "base/elf_view.h"
 #include "cudbgshim_target.h"
+#include "pagelib.h"
 #include "testlib.h"
 
 #define BASE   UINT64_C(0x7f0000000000)
@@ -221,17 +221,6 @@ static void symbols_are_found(void)
 	}
 }
 
-/* A page of this machine, for a test; 0: what it is. */
-static long page;
-
-long __real_sysconf(int name);
-long __wrap_sysconf(int name);
-
-long __wrap_sysconf(int name)
-{
-	return name == _SC_PAGESIZE && page ? page : __real_sysconf(name);
-}
-
 /* The loader maps whole pages, and what is before the first segment comes with a large one. */
 static void first_segment_begins_within_a_page(void)
 {
@@ -242,9 +231,9 @@ static void first_segment_begins_within_a_page(void)
 	build();
 	first->p_vaddr += 0x1000;
 	first->p_memsz -= 0x1000;
-	page = 0x10000;
+	page_of_test = 0x10000;
 	TEST_EQ(cudbgshim_symbols_read(&memory, BASE, &s, NULL), 0);
-	page = 0;
+	page_of_test = 0;
 	TEST_EQ(s.addr[CUDBGSHIM_SYM_API_ATTACH], address_of("cudbgApiAttach"));
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Packets, work-items, sizes of save areas and scratch: arithmetic alone. */
+#include "pagelib.h"
 #include "tests/unit/kfdtrap/kfdtrap_wave_area.h"
 
 static void packet_slots_become_dispatch_ids(void)
@@ -86,17 +87,6 @@ static void lanes_become_work_items(void)
 	TEST_EQ(local[1], 64);
 }
 
-/* A page, for the test; 0: what this machine's have. */
-static long page;
-
-long __real_sysconf(int name);
-long __wrap_sysconf(int name);
-
-long __wrap_sysconf(int name)
-{
-	return name == _SC_PAGESIZE && page ? page : __real_sysconf(name);
-}
-
 static void area_sizes_follow_the_formulas(void)
 {
 	static const struct {
@@ -124,7 +114,7 @@ static void area_sizes_follow_the_formulas(void)
 	};
 	struct kfdtrap_wave_area_sizes s = { .waves = 77 };
 
-	page = 4096;
+	page_of_test = 4096;
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
 		TEST_ROW_EQ(i, kfdtrap_wave_area_sizes(&rows[i].device, &s), true);
 		TEST_ROW_EQ(i, s.waves, rows[i].want.waves);
@@ -134,7 +124,7 @@ static void area_sizes_follow_the_formulas(void)
 		TEST_ROW_EQ(i, s.debug_size, rows[i].want.debug_size);
 		TEST_ROW_EQ(i, s.buffer_size, rows[i].want.buffer_size);
 	}
-	page = 0;
+	page_of_test = 0;
 }
 
 /* The GPU's pages stay what they are; an area and a buffer are given out by the machine's. */
@@ -143,9 +133,9 @@ static void area_sizes_end_at_pages(void)
 	const struct kfdtrap_wave_device device = { 90402, 1216, 4, 8, 4, 1, 65536 };
 	struct kfdtrap_wave_area_sizes s = { 0 };
 
-	page = 65536;
+	page_of_test = 65536;
 	TEST_EQ(kfdtrap_wave_area_sizes(&device, &s), true);
-	page = 0;
+	page_of_test = 0;
 	TEST_EQ(s.control_stack_size, 12288);
 	TEST_EQ(s.wave_data_size, 23191552);
 	TEST_EQ(s.area_size, 355 * 65536);
