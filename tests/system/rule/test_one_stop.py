@@ -15,7 +15,7 @@ FAULT = "wave_memory_violation"
 # Who wants to know of it: a client, and a rule that keeps that.
 WANTED = ((True, None), (False, "json"), (False, "light"), (True, "json"), (True, "light"))
 NEVER_ALIKE = "rate_limit = none\ndeduplicate = none\n"
-CUDA_USER = 54107
+CUDA_USER = 54109
 
 
 def stops(s):
