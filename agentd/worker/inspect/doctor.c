@@ -4,8 +4,10 @@
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "agentd/worker/inspect/command_line.h"
 #include "agentd/worker/inspect/inspect.h"
 #include "agentd/worker/process/yama.h"
+#include "agentd/worker/target/relay.h"
 #include "base/elf_view.h"
 #include "base/page.h"
 #include "corefile/processor.h"
@@ -69,6 +71,54 @@ static void check_tracer(struct sheet *s, const struct access_target *t)
 		put(s, "tracer", RPC_VERDICT_PASS, "nobody traces it", NULL);
 	else
 		put(s, "tracer", RPC_VERDICT_FAIL, tracer, "let that debugger detach first");
+}
+
+/* Whether a process answers to one who reads its memory. */
+struct answer {
+	pid_t pid;
+	bool is_lost, is_asked;
+};
+
+static void read_arguments(void *ctx, struct relay_turn *turn, size_t i)
+{
+	const struct answer *answer = ctx;
+	const pid_t pid = answer->pid;
+	struct command_line line;
+
+	(void)i;
+	relay_leave(turn);
+	command_line_read(pid, &line);
+	relay_enter(turn);
+}
+
+static void give_up(void *ctx, size_t i, bool asked)
+{
+	struct answer *answer = ctx;
+
+	(void)i;
+	answer->is_lost = true;
+	answer->is_asked = asked;
+}
+
+/*
+ * A call that hangs in a driver or a file system may keep the memory locked for good (relay.h), and then whoever looks
+ * at it hangs as well.  Nothing is said of memory that answers.
+ * @return whether it does.
+ */
+static bool check_memory(struct sheet *s, pid_t pid)
+{
+	struct answer answer = { .pid = pid };
+	const struct relay_work work = { &answer, read_arguments, give_up };
+	struct relay_budget budget = { 0 };
+
+	relay_run(&budget, &work, 1);
+	if (answer.is_lost && answer.is_asked)
+		put(s, "memory", RPC_VERDICT_FAIL,
+		    "its memory is locked, as by a call that hangs in a driver or a file system: nothing else was looked at",
+		    rpc_arena_printf(s->arena, "see where its threads in state D hang: ps -L -o tid,state,wchan:32 %d", (int)pid));
+	else if (answer.is_lost)
+		put(s, "memory", RPC_VERDICT_UNKNOWN, "no thread could be started to look at it: nothing else was looked at", NULL);
+	return !answer.is_lost;
 }
 
 /* Nothing is said of the machines on which all was tested. */
@@ -148,7 +198,8 @@ int inspect_doctor(const struct worker_options *o, struct rpc_arena *a, pid_t pi
 		return agent_err_no_memory(err, NULL);
 	check_process(&s, &t);
 	check_rights(&s, o, &t);
-	check_vendors(&s, o, &t);
+	if (check_memory(&s, pid))
+		check_vendors(&s, o, &t);
 	check_tracer(&s, &t);
 	check_scope(&s, o);
 	check_machine(&s);

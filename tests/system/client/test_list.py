@@ -192,6 +192,15 @@ def test_a_crowd_of_long_command_lines_is_listed_without_them(monkeypatch):
         assert find(list_for(s, OWNER), s.app.pid)["command_line"] == arguments(s.app.pid)
 
 
+def check_doctor(s, pid):
+    """It says why nobody can look at the process, and goes on with what needs no memory."""
+    done = s.ctl("doctor", str(pid), "-j")
+    checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+    assert done.returncode == 5 and checks["memory"]["verdict"] == "fail" and str(pid) in checks["memory"]["fix"], done
+    assert {"process", "rights", "tracer"} <= set(checks), checks
+    assert "memory" not in s.ctl("doctor", str(s.app.pid)).stdout
+
+
 def test_processes_that_never_answer_keep_no_list(monkeypatch):
     with scene(monkeypatch, 0) as s:
         s.rpc.call("process.list")
@@ -210,6 +219,7 @@ def test_processes_that_never_answer_keep_no_list(monkeypatch):
             assert took < 5, took
             done = s.ctl("list", "--command-line")
             assert done.returncode == 0 and f"process {pids[0]}:" in done.stderr and "3 of 8" in done.stdout, done
+            check_doctor(s, pids[0])
             # What was left behind ends with its process, while the memory is still locked.
             wait_until(lambda: not inspectors(s), "the workers have ended")
             assert not can_be_read(pids[0])
