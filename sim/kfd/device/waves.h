@@ -33,6 +33,7 @@
  *	late=BYTES early=BYTES late-loop=BYTES last=KIND
  *	                       barrier: the last wave of each group is so far behind PC, or in front of it, moves so,
  *	                       is of that kind
+ *	wave=N                 barrier: it is wave N that is, and not the last one
  *	behind=0|1 bit=0|1     barrier: those that wait are behind the instruction; STATUS says that they wait
  *	gone=N                 wave N of each group is not there
  *	signals=N              gfx12: how many have arrived at the barrier; without it, all but one

@@ -76,7 +76,7 @@ struct line {
 	const struct kind *kind;
 	/* Of a barrier: what the last wave of each workgroup is, and where; which wave is not there. */
 	const struct kind *last;
-	uint64_t late, early, late_loop, gone, behind, bit, signals;
+	uint64_t late, early, late_loop, wave, gone, behind, bit, signals;
 	uint64_t n, group, xcc, pc, loop, exec, packet;
 	uint64_t wave32, vgprs, acc, shared, sgprs, lds;
 	uint64_t scratch;
@@ -99,7 +99,7 @@ static void line_init(const struct wave_script_place *place, const struct kind *
 	l->kind = kind;
 	l->n = 1;
 	l->group = 4;
-	l->xcc = l->packet = l->acc = l->gone = l->signals = UNSET;
+	l->xcc = l->packet = l->acc = l->wave = l->gone = l->signals = UNSET;
 	l->late = 64;
 	l->late_loop = 32;
 	l->bit = 1;
@@ -187,7 +187,8 @@ static int parse_pair(struct line *l, char *pair)
 		{ "flat", &l->flat, UINT64_MAX },   { "xnack", &l->xnack, UINT64_MAX },
 		{ "junk", &l->junk, 1 },	    { "scratch", &l->scratch, 1 },
 		{ "late", &l->late, 1u << 20 },	    { "late-loop", &l->late_loop, 1u << 20 },
-		{ "gone", &l->gone, 31 },	    { "behind", &l->behind, 1 },
+		{ "wave", &l->wave, 31 },	    { "gone", &l->gone, 31 },
+		{ "behind", &l->behind, 1 },
 		{ "early", &l->early, 1u << 20 },  { "bit", &l->bit, 1 },		    { "signals", &l->signals, 127 },
 	};
 	char *value = strchr(pair, '=');
@@ -284,9 +285,14 @@ static void flags_set(const struct wave_script_place *place, const struct line *
 	w->handler_written = w->stopped || place->silicon->ttmps == WAVE_TTMPS_CLASSIC;
 }
 
+static bool is_late(const struct line *l, const struct wave_desc *w)
+{
+	return l->wave == UNSET ? w->last && !w->first : w->wave_in_group == l->wave;
+}
+
 static void vary_barrier(const struct line *l, struct wave_actor *a)
 {
-	if (!a->desc.last || a->desc.first) {
+	if (!is_late(l, &a->desc)) {
 		a->pc += l->behind ? 4 : 0;
 		if (!l->bit)
 			a->desc.flags &= ~FLAG(WAVE_IN_BARRIER);
