@@ -19,6 +19,8 @@ static inline bool wait_kind_is_told_by_name(enum rpc_wait_kind kind)
 static inline const char *wait_kind_words(enum rpc_wait_kind kind)
 {
 	switch (kind) {
+	case RPC_WAIT_KIND_GRID:
+		return "barrier of the grid";
 	case RPC_WAIT_KIND_MBARRIER:
 		return "barrier in shared memory";
 	case RPC_WAIT_KIND_NAMED_BARRIER:

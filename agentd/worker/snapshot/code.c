@@ -463,6 +463,21 @@ int code_arguments(struct code_set *s, uint64_t handle, bool hidden, struct valu
 	return r < 0 ? r : values_arguments_find(s->image, handle - s->current->bias, hidden, ret);
 }
 
+int code_hidden_argument(struct code_set *s, uint64_t handle, const char *kind, uint32_t *ret_offset)
+{
+	struct values_arguments all = { 0 };
+	int r = code_arguments(s, handle, true, &all);
+	bool found = false;
+
+	for (size_t i = 0; r == 0 && !found && i < all.n; i++) {
+		found = all.list[i].hidden && !strcmp(all.list[i].name, kind);
+		if (found)
+			*ret_offset = all.list[i].offset;
+	}
+	values_arguments_deinit(&all);
+	return r < 0 || found ? r : -ENOENT;
+}
+
 /* An object is loaded once for each device, and all of them have the same problem. */
 static bool is_said(const char *text, const char *const *said, size_t n)
 {

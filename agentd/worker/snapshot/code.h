@@ -111,6 +111,14 @@ struct values_arguments;
  */
 int code_arguments(struct code_set *s, uint64_t handle, bool hidden, struct values_arguments *ret);
 
+/**
+ * Find an argument that the compiler has added to a kernel (AMD).
+ * @param kind        As code objects note it, such as "hidden_hostcall_buffer".
+ * @param ret_offset  From the first argument on.
+ * @return as code_arguments(); also -ENOENT: the kernel has none.
+ */
+int code_hidden_argument(struct code_set *s, uint64_t handle, const char *kind, uint32_t *ret_offset);
+
 /** Most sentences of code_missing(). */
 #define CODE_MISSING_MAX 20
 /**

@@ -278,9 +278,12 @@ const char *look_wave_text(struct look *l, const struct wave *w)
 
 uint32_t look_add_wave(struct look *l, const struct wave *w, const struct rpc_wait_at *at)
 {
+	const uint32_t grid = look_grid_of(l, w);
 	enum waits_end end;
 	uint32_t node;
 
+	if (grid != LOOK_NONE)
+		return l->waits[grid].node;
 	for (size_t i = 0; i < l->n_nodes; i++)
 		if (l->nodes[i].wave == w)
 			return (uint32_t)i;
@@ -291,6 +294,14 @@ uint32_t look_add_wave(struct look *l, const struct wave *w, const struct rpc_wa
 	if (node != LOOK_NONE)
 		l->nodes[node].wave = w;
 	return node;
+}
+
+static const char *party_text(struct look *l, const struct wave *w, const struct rpc_wait_at *at, uint32_t node)
+{
+	if (look_grid_of(l, w) == LOOK_NONE)
+		return l->nodes[node].rpc.text;
+	return rpc_arena_printf(l->arena, "%s, at %s, waits at a barrier of the grid", look_wave_text(l, w),
+				look_place(l, at));
 }
 
 /* Add one who is missing, as a party and as a node. */
@@ -308,7 +319,7 @@ static void add_party(struct look *l, size_t wait, const struct wave *w, const s
 	look_add_edge(l, l->waits[wait].node, node,
 		      end == WAITS_END_STILL ? WAITS_INFERRED : m->confidence, m->candidates);
 	to->missing[to->n_missing++] = (struct rpc_wait_party){
-		.what = l->nodes[node].rpc.text,
+		.what = party_text(l, w, &at, node),
 		.has_ref = true,
 		.ref = wave_ref((struct wave *)w),
 		.state = (enum rpc_wait_end)end,

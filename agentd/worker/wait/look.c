@@ -109,8 +109,7 @@ void look_missing(struct look *l, const char *text)
 
 void look_note(struct look *l, const struct wave *w, size_t wait)
 {
-	if (l->of_wave)
-		l->of_wave[w - l->seen->waves.waves] = (uint32_t)wait;
+	l->of_wave[w - l->seen->waves.waves] = (uint32_t)wait;
 }
 
 bool look_is_same(struct look *l, uint64_t name, uint64_t state)
@@ -348,7 +347,7 @@ static int fill_waits(struct look *l, struct rpc_why_get_result *ret)
 	for (size_t i = 0; i < l->n_nodes; i++)
 		if (l->nodes[i].rpc.has_wait)
 			l->nodes[i].rpc.wait = place[l->nodes[i].rpc.wait];
-	for (size_t i = 0; l->of_wave && i < l->seen->waves.n_waves; i++)
+	for (size_t i = 0; i < l->seen->waves.n_waves; i++)
 		if (l->of_wave[i] != WAIT_NONE)
 			l->of_wave[i] = place[l->of_wave[i]];
 	return 0;
@@ -479,6 +478,7 @@ static void find_waits(struct look *l, struct rpc_why_get_result *ret)
 	}
 	look_at_polls(l);
 	look_at_blocks(l);
+	look_at_grids(l);
 	look_at_queues(l);
 	look_at_collectives(l, ret);
 }
@@ -486,18 +486,20 @@ static void find_waits(struct look *l, struct rpc_why_get_result *ret)
 int wait_tell(struct target *t, struct rpc_arena *a, const struct wait_options *o, const struct snapshot *seen,
 	      struct history **history, struct rpc_why_get_result *ret, struct agent_err *err)
 {
-	struct look l = { .target = t, .arena = a, .seen = seen, .memory = o->memory, .of_wave = o->of_wave };
+	struct look l = { .target = t, .arena = a, .seen = seen, .memory = o->memory };
 	int r;
 
 	l.missing = rpc_arena_array(a, LOOK_MISSING_MAX, sizeof(*l.missing));
-	if (!l.missing)
+	l.grids = rpc_arena_array(a, LOOK_GRIDS_MAX, sizeof(*l.grids));
+	l.of_wave = o->of_wave ? o->of_wave : rpc_arena_array(a, seen->waves.n_waves, sizeof(*l.of_wave));
+	if (!l.missing || !l.grids || !l.of_wave)
 		return agent_err_no_memory(err, "why.get");
 	r = begin(&l, o, history, ret, err);
 	if (r < 0)
 		return r;
 	l.code.target = t;
-	for (size_t i = 0; o->of_wave && i < seen->waves.n_waves; i++)
-		o->of_wave[i] = WAIT_NONE;
+	for (size_t i = 0; i < seen->waves.n_waves; i++)
+		l.of_wave[i] = WAIT_NONE;
 	r = find_places(&l, o);
 	if (r == 0) {
 		find_waits(&l, ret);

@@ -14,6 +14,7 @@
 /** Most waits that are told apart, and parties of one that are named. */
 #define LOOK_WAITS_MAX	 256u
 #define LOOK_PARTIES_MAX 64u
+#define LOOK_GRIDS_MAX	 16u
 #define LOOK_NONE	 UINT32_MAX
 /** What stands still for less may only have been waiting for its turn on the hardware, or for memory. */
 #define LOOK_STILL_NS UINT64_C(1000000000)
@@ -24,6 +25,17 @@ struct look_node {
 	struct rpc_wait_node rpc;
 	const struct wave *wave; /**< Of one wave. */
 	bool may_come; /**< It is not known who it is, but they may come: what waits for them need not be stuck. */
+};
+
+/** Workgroups of a dispatch that wait for all of it. */
+struct look_grid {
+	const struct wave *first; /**< One of the waves that poll. */
+	size_t wait;
+	struct look_loop {
+		uint64_t begin, end;
+	} loops[4]; /**< Where they do. */
+	uint32_t n_loops;
+	uint32_t expects, has; /**< Workgroups of the grid, and those that the word says have come. */
 };
 
 /** A wait, and its node. */
@@ -78,12 +90,14 @@ struct look {
 		bool is_old; /* It was so in the look before. */
 	} *over;
 	size_t n_over;
+	struct look_grid *grids; /**< Room for LOOK_GRIDS_MAX. */
+	size_t n_grids;
 	struct rpc_wait_undecoded undecoded[8];
 	size_t n_undecoded;
 	const char **missing; /**< What could not be read; room for LOOK_MISSING_MAX. */
 	size_t n_missing;
 	bool no_registers; /**< Those of a wave that others wait for are not known. */
-	uint32_t *of_wave; /**< The wait of each wave that was seen, or WAIT_NONE; NULL: nobody asks. */
+	uint32_t *of_wave; /**< The wait of each wave that was seen, or WAIT_NONE. */
 	bool failed; /**< There was no memory. */
 };
 
@@ -151,6 +165,23 @@ void look_at_warps(struct look *l);
 
 /** Find waves that poll memory. */
 void look_at_polls(struct look *l);
+/** Tell the word that a wave polls, and what it has to become. */
+void look_tell_word(struct rpc_wait *to, const struct waits_word *word, bool is_known, uint64_t value);
+
+/* grids.c */
+
+/**
+ * Note a wave that polls, if it polls for the workgroups of its grid.
+ * @param r  Its registers, with the packet of its dispatch.
+ * @param c  The loop.
+ * @return whether it does.
+ */
+bool look_add_grid(struct look *l, const struct rpc_wave_registers *r, const struct wave *w, const struct look_code *c,
+		   const struct waits_word *word);
+/** @return the wait of the grid that a wave polls for; LOOK_NONE: it polls for none. */
+uint32_t look_grid_of(const struct look *l, const struct wave *w);
+/** Tell of grids who has come, and who has not; the barriers of workgroups are known. */
+void look_at_grids(struct look *l);
 
 /* collectives.c */
 

@@ -152,16 +152,15 @@ static uint64_t name_of(const struct wave *w, uint64_t loop, const struct waits_
 	return hash_bytes(hash_secret(), words, sizeof(words));
 }
 
-static void fill(struct look *l, struct rpc_wait *to, const struct wave *w, const struct polled *p)
+void look_tell_word(struct rpc_wait *to, const struct waits_word *word, bool is_known, uint64_t value)
 {
-	look_tell_wave(l, to, w);
 	to->has_object = true;
-	to->object = (struct rpc_wait_object){ .address = p->word.address, .bytes = p->word.bytes,
-					       .has_value = p->is_known, .value = p->value };
+	to->object = (struct rpc_wait_object){ .address = word->address, .bytes = word->bytes,
+					       .has_value = is_known, .value = value };
 	to->has_condition = true;
-	to->condition = (struct rpc_wait_condition){ .op = waits_compare_name(p->word.op), .value = p->word.with,
-						     .has_mask = has_mask(&p->word), .mask = p->word.mask,
-						     .has_is_signed = p->word.is_signed, .is_signed = true };
+	to->condition = (struct rpc_wait_condition){ .op = waits_compare_name(word->op), .value = word->with,
+						     .has_mask = has_mask(word), .mask = word->mask,
+						     .has_is_signed = word->is_signed, .is_signed = true };
 }
 
 static void add_evidence(struct look *l, struct rpc_wait *to, uint64_t loop, const struct waits_poll *p,
@@ -219,7 +218,8 @@ static void add_poll(struct look *l, const struct wave *w, uint64_t loop, const 
 	look_note(l, w, wait);
 	l->nodes[added->node].wave = w;
 	l->nodes[added->node].node.end = WAITS_END_RUNS;
-	fill(l, &added->rpc, w, first);
+	look_tell_wave(l, &added->rpc, w);
+	look_tell_word(&added->rpc, &first->word, first->is_known, first->value);
 	add_evidence(l, &l->waits[wait].rpc, loop, p, words, here);
 	add_word(l, wait, first);
 }
@@ -293,7 +293,7 @@ static void look_at_one(struct look *l, const struct rpc_wave_registers *r)
 	if (!c->polls || !find_words(l, r, w, &c->poll, &words))
 		return;
 	first = first_open(&words);
-	if (first)
+	if (first && !look_add_grid(l, r, w, c, &first->word))
 		add_poll(l, w, c->loop, &c->poll, &words, first, count_at(l, w));
 }
 

@@ -4,6 +4,7 @@
 
 #include "fuzzlib.h"
 #include "waits/barrier.h"
+#include "waits/grid.h"
 #include "waits/packet.h"
 #include "waits/poll.h"
 
@@ -63,9 +64,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct waits_at_barrier b;
 	struct waits_missing m;
 	struct waits_saved s = { 0 };
+	struct waits_grid g;
 
 	look_at_packet(data, size);
 	look_at_code(data, size);
+	if (waits_grid_read(data, size, &g) == 0)
+		check(size >= WAITS_GRID_BYTES && g.expects && g.has <= g.expects && g.expects <= WAITS_GRID_MAX &&
+		      g.generation <= 0xffff);
 	for (int f = 0; f <= WAITS_FAMILY_COUNT; f++) {
 		struct waits_instruction i;
 

@@ -261,6 +261,7 @@ def test_the_cause_of_a_scene_is_found(vendor, name):
 
 # In which something waits: what a second look says of it.
 WAITS = {
+    ("amd", "absent-from-grid"): r"CAUSE  wave 0 of workgroup \(39,0,0\) of reduce, .* \(grid\.hip:48\), has stopped \(memory_violation\)",
     ("amd", "behind-a-fault"): r"CAUSE  wave 3 of workgroup \(0,0,0\) of gemm, .* \(train\.hip:61\), has stopped \(memory_violation\)",
     ("amd", "crossed-collectives"): r"RANK   0 of a communicator of 8: in SendRecv, .* waits for ranks 6, 7 \(not seen\)",
     ("amd", "fault-at-barrier"): r"CAUSE  wave 3 of workgroup \(0,0,0\) of gemm, .* \(train\.hip:61\), has stopped \(memory_violation\)",

@@ -18,6 +18,8 @@ WAITS = ROOT / "sim/scenes/cuda/waits-sm_90.cubin"
 FAULT = "wave 3 of workgroup (0,0,0) of gemm, at gemm+0x70 (train.hip:61), has stopped (memory_violation)"
 # Of each scene: what the first line says, how sure that is, whether one sample is enough, and how the scene goes on.
 AMD = {
+    "absent-from-grid": ("wave 0 of workgroup (39,0,0) of reduce, at reduce+0x50 (grid.hip:48), has stopped (memory_violation)", "inferred",
+                         True, "last=spin"),
     "fault-at-barrier": (FAULT, "proven", True, "last=spin"),
     "behind-a-fault": (FAULT, "proven", True, "last=spin"),
     "late-at-barrier": ("wave 3 of workgroup (0,0,0) of gemm, at gemm+0xc4 (train.hip:72), is the same in both samples", "inferred", False,

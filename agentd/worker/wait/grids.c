@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Workgroups of a grid that wait for each other, as those of a cooperative launch do.  One work-item of each adds
+ * itself to a word of memory and polls it until all have: who has come is seen by where waves are.
+ */
+#include <endian.h>
+
+#include "agentd/worker/snapshot/hash.h"
+#include "agentd/worker/snapshot/wave_convert.h"
+#include "agentd/worker/wait/look.h"
+#include "agentd/worker/wait/wait.h"
+#include "base/str.h"
+#include "waits/grid.h"
+
+/* In history.h. */
+#define NAME_GRID 5u
+
+/* ------------------------------------------------------------------ which waves -------------- */
+
+static bool is_of(const struct look_grid *g, const struct wave *w)
+{
+	return w->has_dispatch && w->gpu_id == g->first->gpu_id && w->queue_id == g->first->queue_id &&
+	       w->dispatch == g->first->dispatch;
+}
+
+/* Its workgroup has come; the wave may have stopped since. */
+static bool is_in_loop(const struct look_grid *g, const struct wave *w)
+{
+	if (!is_of(g, w))
+		return false;
+	for (uint32_t i = 0; i < g->n_loops; i++)
+		if (w->pc >= g->loops[i].begin && w->pc < g->loops[i].end)
+			return true;
+	return false;
+}
+
+static bool polls(const struct look_grid *g, const struct wave *w)
+{
+	return w->state == RPC_WAVE_STATE_RUNNING && is_in_loop(g, w);
+}
+
+static struct look_grid *grid_of_dispatch(const struct look *l, const struct wave *w)
+{
+	for (size_t i = 0; i < l->n_grids; i++)
+		if (is_of(&l->grids[i], w))
+			return &l->grids[i];
+	return NULL;
+}
+
+uint32_t look_grid_of(const struct look *l, const struct wave *w)
+{
+	const struct look_grid *g = grid_of_dispatch(l, w);
+
+	return g && polls(g, w) ? (uint32_t)g->wait : LOOK_NONE;
+}
+
+/* The waves of a workgroup lie together.  @return the position behind its last wave. */
+static size_t end_of_group(const struct target_waves *t, size_t i)
+{
+	const uint32_t leader = t->waves[i].leader;
+
+	while (i < t->n_waves && t->waves[i].leader == leader)
+		i++;
+	return i;
+}
+
+static uint32_t count_groups(const struct look *l, const struct look_grid *g)
+{
+	const struct target_waves *t = &l->seen->waves;
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < t->n_waves; i = end_of_group(t, i))
+		n += is_of(g, &t->waves[i]);
+	return n;
+}
+
+/* ------------------------------------------------------------------ the record --------------- */
+
+/* @return how many workgroups the dispatch has; 0: its packet is not known, or says too much. */
+static uint64_t groups_of(const struct rpc_wave_registers *r)
+{
+	const struct rpc_dispatch_packet *p = &r->packet;
+	uint64_t n = 1;
+
+	if (!r->has_packet || p->n_workgroup_size != 3 || p->n_grid_size != 3)
+		return 0;
+	for (unsigned i = 0; i < 3; i++) {
+		uint64_t items = p->workgroup_size[i];
+
+		n *= items ? (p->grid_size[i] + items - 1) / items : 0;
+		if (n > WAITS_GRID_MAX)
+			return 0;
+	}
+	return n;
+}
+
+/*
+ * A kernel's argument leads to it.  All of it is what the process wrote, so that it counts only where it agrees with
+ * the packet.
+ * @return whether the word is that of a record.
+ */
+static bool read_record(struct look *l, const struct wave *w, const struct rpc_wave_registers *r,
+			const struct waits_word *word, struct waits_grid *ret)
+{
+	uint8_t record[WAITS_GRID_BYTES];
+	uint32_t offset;
+	uint64_t at;
+
+	if (!waits_grid_is_word(word) || !w->has_dispatch || !w->arguments ||
+	    code_hidden_argument(&l->code, w->kernel_handle, WAITS_GRID_ARGUMENT, &offset) < 0 ||
+	    !look_read(l, w->arguments + offset, &at, sizeof(at)))
+		return false;
+	at = le64toh(at);
+	return word->address == at + WAITS_GRID_WORD && look_read(l, at, record, sizeof(record)) &&
+	       waits_grid_read(record, sizeof(record), ret) == 0 && ret->expects == groups_of(r);
+}
+
+static uint64_t name_of(const struct wave *w)
+{
+	const uint64_t words[] = { w->gpu_id, w->queue_id, w->dispatch, NAME_GRID };
+
+	return hash_bytes(hash_secret(), words, sizeof(words));
+}
+
+static void add_evidence(struct look *l, struct rpc_wait *to, const struct waits_grid *g, uint64_t word)
+{
+	look_add_evidence(l, to, WAITS_GRID_ARGUMENT,
+			  rpc_arena_printf(l->arena, "0x%llx", (unsigned long long)(word - WAITS_GRID_WORD)));
+	look_add_evidence(l, to, "how often all have come", rpc_arena_printf(l->arena, "%u", g->generation));
+	look_add_evidence(l, to, "value", "read when the queues ran again");
+}
+
+static bool add_wait(struct look *l, struct look_grid *g, const struct waits_word *word,
+		     const struct waits_grid *record)
+{
+	const uint64_t state = (uint64_t)record->generation << 48 | (uint64_t)record->has << 32 | count_groups(l, g);
+	struct look_wait *w;
+
+	g->wait = l->n_waits;
+	w = look_add_wait(l, RPC_WAIT_KIND_GRID, RPC_WAIT_NODE_KIND_DISPATCH, "", name_of(g->first), state);
+	if (!w)
+		return false;
+	w->rpc.confidence = RPC_CONFIDENCE_INFERRED;
+	w->rpc.alike = 1;
+	w->rpc.has_has = w->rpc.has_expects = true;
+	w->rpc.has = g->has = record->has;
+	w->rpc.expects = g->expects = record->expects;
+	look_tell_wave(l, &w->rpc, g->first);
+	look_tell_word(&w->rpc, word, true, (uint64_t)record->generation << 16 | record->has);
+	add_evidence(l, &w->rpc, record, word->address);
+	return true;
+}
+
+static bool add_loop(struct look_grid *g, const struct look_code *c)
+{
+	if (g->n_loops == sizeof(g->loops) / sizeof(g->loops[0]))
+		return false;
+	g->loops[g->n_loops++] = (struct look_loop){ c->loop, c->loop + c->poll.end - c->poll.begin };
+	return true;
+}
+
+bool look_add_grid(struct look *l, const struct rpc_wave_registers *r, const struct wave *w, const struct look_code *c,
+		   const struct waits_word *word)
+{
+	struct look_grid *g = grid_of_dispatch(l, w);
+	struct waits_grid record;
+
+	if (g && polls(g, w))
+		return true;
+	if (!read_record(l, w, r, word, &record))
+		return false;
+	if (g)
+		return add_loop(g, c);
+	if (l->n_grids == LOOK_GRIDS_MAX)
+		return false;
+	g = &l->grids[l->n_grids];
+	*g = (struct look_grid){ .first = w };
+	if (!add_wait(l, g, word, &record))
+		return false;
+	l->n_grids++;
+	return add_loop(g, c);
+}
+
+/* ------------------------------------------------------------------ who has come ------------- */
+
+/* One workgroup. */
+struct workgroup {
+	const struct wave *waves;
+	size_t n;
+	bool has_come, has_stopped;
+};
+
+static struct workgroup group_at(const struct look *l, const struct look_grid *g, size_t i)
+{
+	const struct target_waves *t = &l->seen->waves;
+	struct workgroup x = { .waves = &t->waves[i], .n = end_of_group(t, i) - i };
+
+	for (size_t k = 0; k < x.n; k++) {
+		x.has_come |= is_in_loop(g, &x.waves[k]);
+		x.has_stopped |= x.waves[k].state != RPC_WAVE_STATE_RUNNING;
+	}
+	return x;
+}
+
+static void note_waves(struct look *l, const struct look_grid *g, const struct workgroup *x)
+{
+	for (size_t k = 0; k < x->n; k++)
+		if (polls(g, &x->waves[k])) {
+			look_note(l, &x->waves[k], g->wait);
+			l->waits[g->wait].rpc.waves++;
+		}
+}
+
+static void name_those_who_wait(struct look *l, const struct look_grid *g, uint32_t come)
+{
+	struct rpc_wait *to = &l->waits[g->wait].rpc;
+	struct look_node *node = &l->nodes[l->waits[g->wait].node];
+	const char *first = look_workgroup_text(l, g->first);
+
+	to->who = come > 1 ? rpc_arena_printf(l->arena, "%s and %u more", first, come - 1) : first;
+	node->rpc.text = rpc_arena_printf(l->arena, "%s, at %s,", to->who, look_place(l, &to->at));
+}
+
+/* ------------------------------------------------------------------ who has not -------------- */
+
+/* The work-item that comes for a workgroup is of its first wave, if that is there. */
+static const struct wave *speaker_of(const struct workgroup *x)
+{
+	for (size_t k = 0; k < x->n; k++)
+		if (x->waves[k].state != RPC_WAVE_STATE_RUNNING)
+			return &x->waves[k];
+	for (size_t k = 0; k < x->n; k++)
+		if (x->waves[k].has_wave_in_group && !x->waves[k].wave_in_group)
+			return &x->waves[k];
+	return x->waves;
+}
+
+/* A wave of the workgroup may wait for others of it: what leads on from there is known. */
+static uint32_t node_of(struct look *l, const struct workgroup *x, const struct wave *speaker,
+			const struct rpc_wait_at *at)
+{
+	for (size_t k = 0; k < x->n; k++) {
+		uint32_t wait = l->of_wave[&x->waves[k] - l->seen->waves.waves];
+
+		if (wait != WAIT_NONE)
+			return l->waits[wait].node;
+	}
+	return look_add_wave(l, speaker, at);
+}
+
+static bool has_edge(const struct look *l, uint32_t from, uint32_t to)
+{
+	for (size_t i = l->n_edges; i-- > 0 && l->edges[i].from == from;)
+		if (l->edges[i].to == to)
+			return true;
+	return false;
+}
+
+static void add_party(struct look *l, const struct look_grid *g, const struct workgroup *x)
+{
+	const struct wave *w = speaker_of(x);
+	struct rpc_wait_at at = look_at(l, w);
+	uint32_t node = node_of(l, x, w, &at), from = l->waits[g->wait].node;
+	struct rpc_wait *to = &l->waits[g->wait].rpc;
+
+	if (node == LOOK_NONE || to->n_missing == LOOK_PARTIES_MAX)
+		return;
+	/* Workgroups that are alike are one wait. */
+	if (!has_edge(l, from, node))
+		look_add_edge(l, from, node, WAITS_INFERRED, false);
+	to->missing[to->n_missing++] = (struct rpc_wait_party){
+		.what = l->nodes[node].rpc.has_wait ? look_workgroup_text(l, w) : l->nodes[node].rpc.text,
+		.has_ref = true,
+		.ref = wave_ref((struct wave *)w),
+		.state = (enum rpc_wait_end)l->nodes[node].node.end,
+		.has_at = true,
+		.at = at,
+	};
+}
+
+/* What is missing of registers does not make waves absent. */
+static bool are_all_seen(const struct look *l)
+{
+	const struct target_waves *t = &l->seen->waves;
+
+	for (size_t i = 0; i < t->n_missing; i++)
+		if (!str_starts_with(t->missing[i], "registers: "))
+			return false;
+	return true;
+}
+
+/* Another dispatch, or one that is not known, has waves on the device: workgroups may wait for the room they take. */
+static bool has_others(const struct look *l, const struct look_grid *g)
+{
+	const struct target_waves *t = &l->seen->waves;
+
+	for (size_t i = 0; i < t->n_waves; i++)
+		if (t->waves[i].gpu_id == g->first->gpu_id && !is_of(g, &t->waves[i]))
+			return true;
+	return false;
+}
+
+/*
+ * Those of which no wave is there: whether they have ended without coming, or were never started since the grid is
+ * larger than the device, nothing tells.  Neither comes any more, but one that is about to start looks the same.  So it
+ * takes time, a device without others, and a count in memory that agrees with what was seen.
+ */
+static void add_absent(struct look *l, const struct look_grid *g, uint32_t n, uint32_t come)
+{
+	struct look_wait *w = &l->waits[g->wait];
+	bool is_old = l->before && !w->changed && l->apart_ns >= LOOK_STILL_NS;
+	bool is_gone = is_old && come == g->has && are_all_seen(l) && !has_others(l, g);
+	const enum waits_end end = is_gone ? WAITS_END_GONE : WAITS_END_UNKNOWN;
+	struct rpc_wait *to = &w->rpc;
+	const char *text = rpc_arena_printf(l->arena, "%u of %u workgroups of %s %s not there: ended without coming, or never started",
+					    n, g->expects, look_kernel(l, g->first), n == 1 ? "is" : "are");
+	uint32_t node = look_add_node(l, RPC_WAIT_NODE_KIND_NOBODY, end, text);
+
+	if (node == LOOK_NONE)
+		return;
+	l->nodes[node].may_come = !is_gone;
+	look_add_edge(l, w->node, node, WAITS_INFERRED, false);
+	if (to->n_missing < LOOK_PARTIES_MAX)
+		to->missing[to->n_missing++] = (struct rpc_wait_party){ .what = text, .state = (enum rpc_wait_end)end };
+}
+
+/* Those with a wave that has stopped come first: there may be more than are named. */
+static void add_parties(struct look *l, const struct look_grid *g)
+{
+	const struct target_waves *t = &l->seen->waves;
+
+	for (int stopped = 1; stopped >= 0; stopped--)
+		for (size_t i = 0; i < t->n_waves; i = end_of_group(t, i)) {
+			struct workgroup x;
+
+			if (!is_of(g, &t->waves[i]))
+				continue;
+			x = group_at(l, g, i);
+			if (!x.has_come && x.has_stopped == stopped)
+				add_party(l, g, &x);
+		}
+}
+
+static void look_at_grid(struct look *l, const struct look_grid *g)
+{
+	const struct target_waves *t = &l->seen->waves;
+	struct rpc_wait *to = &l->waits[g->wait].rpc;
+	uint32_t seen = 0, come = 0;
+
+	for (size_t i = 0; i < t->n_waves; i = end_of_group(t, i)) {
+		struct workgroup x;
+
+		if (!is_of(g, &t->waves[i]))
+			continue;
+		x = group_at(l, g, i);
+		seen++;
+		come += x.has_come;
+		note_waves(l, g, &x);
+	}
+	name_those_who_wait(l, g, come);
+	to->missing_count = g->expects > come ? g->expects - come : 0;
+	to->missing = rpc_arena_array(l->arena, LOOK_PARTIES_MAX, sizeof(*to->missing));
+	if (!to->missing)
+		return;
+	add_parties(l, g);
+	if (g->expects > seen)
+		add_absent(l, g, g->expects - seen, come);
+}
+
+void look_at_grids(struct look *l)
+{
+	for (size_t i = 0; i < l->n_grids; i++)
+		look_at_grid(l, &l->grids[i]);
+}
