@@ -25,6 +25,8 @@ static inline const char *wait_kind_words(enum rpc_wait_kind kind)
 		return "barrier in shared memory";
 	case RPC_WAIT_KIND_NAMED_BARRIER:
 		return "named barrier";
+	case RPC_WAIT_KIND_CLUSTER:
+		return "barrier of the cluster";
 	case RPC_WAIT_KIND_WARP_SYNC:
 		return "barrier of its warp";
 	default:

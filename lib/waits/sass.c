@@ -2,7 +2,8 @@
 /*
  * Opcodes and fields are those that ptxas 13.0 makes for sm_75 to sm_121 of bar.sync, bar.red, bar.arrive and
  * bar.warp.sync; of these they are the same in all, but for the register of WARPSYNC and distances.  That of
- * cp.async.mbarrier.arrive is what it makes for sm_80, sm_90, sm_100 and sm_120.
+ * cp.async.mbarrier.arrive is what it makes for sm_80, sm_90, sm_100 and sm_120, and those of barrier.cluster are the same
+ * from sm_90, the first one with clusters, to sm_121.
  */
 #include "waits/sass.h"
 
@@ -122,6 +123,12 @@ int waits_sass_read(const char *arch, const void *bytes, size_t size, struct wai
 		ret->op = WAITS_SASS_WARP_SYNC;
 		ret->mask_register = (uint8_t)bits(low, number < FIRST_NEW ? 32 : 24, 8);
 		break;
+	case 0x9c7:
+		ret->op = WAITS_SASS_CLUSTER_ARRIVE;
+		break;
+	case 0xdc7:
+		ret->op = WAITS_SASS_CLUSTER_WAIT;
+		break;
 	case 0x944: /* CALL.REL */
 	case 0x947: /* BRA */
 	case 0x547: /* BRA.U */
@@ -139,7 +146,9 @@ const char *waits_sass_name(enum waits_sass_op op)
 	static const char *const names[WAITS_SASS_OP_COUNT] = { [WAITS_SASS_BARRIER] = "BAR.SYNC",
 								 [WAITS_SASS_ARRIVE] = "BAR.ARV",
 								 [WAITS_SASS_COPY_ARRIVES] = "ARRIVES.LDGSTSBAR",
-								 [WAITS_SASS_WARP_SYNC] = "WARPSYNC" };
+								 [WAITS_SASS_WARP_SYNC] = "WARPSYNC",
+								 [WAITS_SASS_CLUSTER_ARRIVE] = "UCGABAR_ARV",
+								 [WAITS_SASS_CLUSTER_WAIT] = "UCGABAR_WAIT" };
 
 	return op < WAITS_SASS_OP_COUNT ? names[op] : NULL;
 }

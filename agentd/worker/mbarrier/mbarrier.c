@@ -21,23 +21,39 @@
 
 /* ------------------------------------------------------------------ instructions ------------- */
 
+static int add_site(struct mbarrier_sites *to, const struct mbarrier_site *site)
+{
+	if (to->n == SITES_MAX) {
+		to->is_cut = true;
+		return 0;
+	}
+	if (vec_reserve(&to->list, to->n, 1, &to->capacity, sizeof(*to->list)) < 0)
+		return -ENOMEM;
+	to->list[to->n++] = *site;
+	return 0;
+}
+
 static int search_section(const struct elf_view *elf, const Elf64_Shdr *section, const char *arch,
 			  struct mbarrier_sites *ret)
 {
 	size_t size, at = 0;
 	const uint8_t *code = elf_view_bytes(elf, section, &size);
-	struct waits_mbarrier_wait wait;
+	struct mbarrier_site site = { 0 };
+	int r = 0;
 
-	for (; code && waits_mbarrier_find(arch, code, size, &at, &wait) == 0; at += WAITS_SASS_BYTES) {
-		if (ret->n == SITES_MAX) {
-			ret->is_cut = true;
-			return 0;
-		}
-		if (vec_reserve(&ret->list, ret->n, 1, &ret->capacity, sizeof(*ret->list)) < 0)
-			return -ENOMEM;
-		ret->list[ret->n++] = (struct mbarrier_site){ .pc = section->sh_addr + at, .wait = wait };
+	for (; r == 0 && code && waits_mbarrier_find(arch, code, size, &at, &site.wait) == 0; at += WAITS_SASS_BYTES) {
+		site.pc = section->sh_addr + at;
+		r = add_site(ret, &site);
 	}
-	return 0;
+	site = (struct mbarrier_site){ .is_cluster = true };
+	for (at = 0; r == 0 && code && size - at >= WAITS_SASS_BYTES; at += WAITS_SASS_BYTES) {
+		struct waits_sass s;
+
+		site.pc = section->sh_addr + at;
+		if (waits_sass_read(arch, code + at, WAITS_SASS_BYTES, &s) == 0 && s.op == WAITS_SASS_CLUSTER_WAIT)
+			r = add_site(ret, &site);
+	}
+	return r;
 }
 
 static int compare(const void *x, const void *y)
@@ -147,9 +163,40 @@ static bool read_object(const struct mbarrier_source *from, const struct waits_m
 int mbarriers_begin(struct mbarriers *m, struct rpc_arena *a, struct target_waves *waves)
 {
 	*m = (struct mbarriers){ .waves = waves };
-	waves->n_mbarriers = 0;
+	waves->n_mbarriers = waves->n_clusters = 0;
 	waves->mbarriers = rpc_arena_array(a, MBARRIERS_MAX, sizeof(*waves->mbarriers));
-	return waves->mbarriers ? 0 : -ENOMEM;
+	waves->clusters = rpc_arena_array(a, MBARRIERS_CLUSTERS_MAX, sizeof(*waves->clusters));
+	return waves->mbarriers && waves->clusters ? 0 : -ENOMEM;
+}
+
+/* @return whether there was room and time. */
+static bool add_object(struct target_waves *to, uint32_t wave, uint64_t pc, uint32_t lane,
+		       const struct mbarrier_site *site, const struct mbarrier_source *from)
+{
+	struct target_mbarrier *m;
+
+	if (to->n_mbarriers == MBARRIERS_MAX)
+		return false;
+	m = &to->mbarriers[to->n_mbarriers++];
+	*m = (struct target_mbarrier){ .wave = wave, .pc = pc, .at = site->pc };
+	m->has_unknown_cluster = !from->cluster(from->ctx, m->cluster);
+	m->is_read = read_object(from, &site->wait, lane, m);
+	return true;
+}
+
+/* Likewise.  Waves of a workgroup lie together. */
+static bool add_cluster(struct target_waves *to, uint32_t wave, const struct mbarrier_source *from)
+{
+	struct target_cluster *last = to->n_clusters ? &to->clusters[to->n_clusters - 1] : NULL;
+
+	if (last && to->waves[last->wave].leader == to->waves[wave].leader)
+		return true;
+	if (to->n_clusters == MBARRIERS_CLUSTERS_MAX)
+		return false;
+	last = &to->clusters[to->n_clusters++];
+	*last = (struct target_cluster){ .wave = wave };
+	last->is_unknown = !from->cluster(from->ctx, last->size);
+	return true;
 }
 
 void mbarriers_add(struct mbarriers *m, uint32_t wave, const uint64_t *pcs, uint32_t lanes,
@@ -162,7 +209,6 @@ void mbarriers_add(struct mbarriers *m, uint32_t wave, const uint64_t *pcs, uint
 	for (uint32_t left = lanes; sites && sites->n && left && n < PLACES_MAX; left &= left - 1) {
 		uint32_t lane = (uint32_t)__builtin_ctz(left), i = 0;
 		const struct mbarrier_site *site;
-		struct target_mbarrier *to;
 
 		while (i < n && seen[i] != pcs[lane])
 			i++;
@@ -172,21 +218,18 @@ void mbarriers_add(struct mbarriers *m, uint32_t wave, const uint64_t *pcs, uint
 		site = mbarrier_site_at(sites, pcs[lane]);
 		if (!site)
 			continue;
-		if (late || m->waves->n_mbarriers == MBARRIERS_MAX) {
+		if (late || !(site->is_cluster ? add_cluster(m->waves, wave, from) :
+						 add_object(m->waves, wave, pcs[lane], lane, site, from))) {
 			m->left_out++;
 			return;
 		}
-		to = &m->waves->mbarriers[m->waves->n_mbarriers++];
-		*to = (struct target_mbarrier){ .wave = wave, .pc = pcs[lane], .at = site->pc };
-		to->has_unknown_cluster = !from->cluster(from->ctx, to->cluster);
-		to->is_read = read_object(from, &site->wait, lane, to);
 	}
 }
 
 const char *mbarriers_missing(const struct mbarriers *m, struct rpc_arena *a)
 {
 	if (m->left_out)
-		return rpc_arena_printf(a, "barriers in memory: %u warps stand at one that was not read, for lack of time, "
+		return rpc_arena_printf(a, "barriers in memory and of clusters: %u warps stand at one that was not read, for lack of time, "
 					   "or because there are too many", m->left_out);
-	return m->cut ? "barriers in memory: instructions of a code object that has too many" : NULL;
+	return m->cut ? "barriers in memory and of clusters: instructions of a code object that has too many" : NULL;
 }

@@ -4,9 +4,9 @@
 
 /**
  * @file mbarrier.h
- * Warps at instructions that wait for barrier objects in shared memory, live or in a core.
+ * Warps at instructions that wait for barrier objects in shared memory or for their cluster, live or in a core.
  *
- * Registers and objects can be read only while the device stands still, and code is read only while it runs: so the
+ * Registers, objects and sizes of clusters can be read only while the device stands still, and code is read only while it runs: so the
  * instructions of each image are searched for when it is looked at first, and only warps that stand at one of them
  * cost a read.
  */
@@ -18,11 +18,14 @@ struct symbols_image;
 
 /** Most lanes at one place whose registers and objects are read in one look: two or three reads each. */
 #define MBARRIERS_MAX 128u
+/** Most workgroups whose cluster is asked for in one look: those of one grid cost one call. */
+#define MBARRIERS_CLUSTERS_MAX 1024u
 
 /** An instruction that waits. */
 struct mbarrier_site {
 	uint64_t pc;
-	struct waits_mbarrier_wait wait;
+	bool is_cluster;		 /**< For the cluster, and not for an object: */
+	struct waits_mbarrier_wait wait; /**< zeros. */
 };
 
 /** Those of an image, ascending. */

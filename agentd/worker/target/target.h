@@ -54,7 +54,7 @@ struct target_waves_from {
 	uint32_t max_stop_ms;
 	bool registers; /**< Of one wave at each place, too. */
 	bool all_arguments; /**< Of all dispatches, not only of the first few. */
-	bool mbarriers; /**< NVIDIA: what is waited for in shared memory, too. */
+	bool mbarriers; /**< NVIDIA: what is waited for in shared memory and clusters, too. */
 };
 
 /** What a look at the waves meant for one queue. */
@@ -85,6 +85,13 @@ struct target_mbarrier {
 	bool has_unknown_cluster; /**< It may be in one, and the size is not known. */
 };
 
+/** NVIDIA: a workgroup of which a wave stands at the barrier of its cluster. */
+struct target_cluster {
+	uint32_t wave;	  /**< Position of the first one that does. */
+	uint32_t size[3]; /**< Workgroups of its cluster in each direction; 0: it is in none. */
+	bool is_unknown;  /**< The size is not known. */
+};
+
 struct target_waves {
 	struct wave *waves; /**< Those of a queue and die together, workgroup by workgroup. */
 	size_t n_waves;
@@ -94,6 +101,8 @@ struct target_waves {
 	size_t n_registers;
 	struct target_mbarrier *mbarriers; /**< In the order of the waves. */
 	size_t n_mbarriers;
+	struct target_cluster *clusters; /**< In the order of the waves. */
+	size_t n_clusters;
 	/** Of some dispatches.  Those of others may still be where the waves say. */
 	struct target_arguments *arguments;
 	size_t n_arguments;

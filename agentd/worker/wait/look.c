@@ -474,6 +474,7 @@ static void find_waits(struct look *l, struct rpc_why_get_result *ret)
 {
 	if (look_is_nvidia(l)) {
 		look_at_warps(l);
+		look_at_clusters(l);
 		return;
 	}
 	look_at_polls(l);

@@ -90,6 +90,15 @@ struct look {
 		bool is_old; /* It was so in the look before. */
 	} *over;
 	size_t n_over;
+	struct look_cluster { /* A wait of blocks for their cluster: the first of them. */
+		const struct wave *waves;
+		size_t wait;
+		uint32_t size[3];
+		bool may_arrive; /* Its kernel may come to the barrier and go on. */
+	} *clusters; /**< Room for target_waves.n_clusters. */
+	size_t n_clusters;
+	struct block *neighbour; /**< Of such a cluster, read again; NULL: none was. */
+	uint32_t n_unknown_clusters; /**< Waits for those. */
 	struct look_grid *grids; /**< Room for LOOK_GRIDS_MAX. */
 	size_t n_grids;
 	struct rpc_wait_undecoded undecoded[8];
@@ -160,6 +169,11 @@ void look_at_blocks(struct look *l);
 
 /** Find warps of NVIDIA's devices that wait for their block, or for lanes of their own. */
 void look_at_warps(struct look *l);
+
+/* clusters.c */
+
+/** Tell of blocks that wait for their cluster who is missing; all that warps wait for is known. */
+void look_at_clusters(struct look *l);
 
 /* polls.c */
 

@@ -146,16 +146,6 @@ static const struct look_over *find_over(const struct look *l, const struct wave
 	return NULL;
 }
 
-static bool is_same_cluster(const struct wave *a, const struct wave *b, const uint32_t size[3])
-{
-	if (a->gpu_id != b->gpu_id || a->queue_id != b->queue_id || a->dispatch != b->dispatch || !b->has_workgroup)
-		return false;
-	for (int i = 0; i < 3; i++)
-		if (a->workgroup[i] / size[i] != b->workgroup[i] / size[i])
-			return false;
-	return true;
-}
-
 /* The blocks of a cluster start together: one that is not there has ended. */
 static bool is_cluster_over(const struct look *l, const struct wave *of, const uint32_t size[3], bool *is_old)
 {
@@ -164,7 +154,7 @@ static bool is_cluster_over(const struct look *l, const struct wave *of, const u
 	for (size_t i = 0; i < t->n_waves; i++) {
 		const struct look_over *o;
 
-		if (t->waves[i].leader != i || !is_same_cluster(of, &t->waves[i], size))
+		if (t->waves[i].leader != i || !clusters_is_same(of, &t->waves[i], size))
 			continue;
 		o = find_over(l, &t->waves[i]);
 		if (!o)

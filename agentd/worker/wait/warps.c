@@ -64,6 +64,8 @@ static void classify(struct look *l, struct block *b, struct unit *u)
 
 		u->does = is_known ? DOES_WAIT : DOES_UNKNOWN;
 		b->undecoded += !is_known;
+	} else if (u->at.op == WAITS_SASS_CLUSTER_WAIT) {
+		u->does = DOES_WAIT;
 	} else if (u->at.op == WAITS_SASS_WARP_SYNC && u->w->is_part && u->lanes) {
 		/* To read registers takes so many calls that devices would stand still for long. */
 		u->does = DOES_WAIT;
@@ -154,16 +156,27 @@ static void find_place(struct block *b, struct unit *u)
 
 /* ------------------------------------------------------------------ who may come ------------- */
 
-/* May an instruction of a kernel come to a barrier without waiting, or lead to code that is not searched? */
-static bool may_arrive_by(const struct waits_sass *s, const struct code_symbol *kernel, uint64_t pc,
-			  const struct unit *u)
+static bool waits_for_cluster(const struct unit *u)
+{
+	return !u->object && u->at.op == WAITS_SASS_CLUSTER_WAIT;
+}
+
+/*
+ * May an instruction of a kernel come to a barrier without waiting, or lead to code that is not searched?  Who comes to
+ * the barrier of the cluster waits by the next instruction, or by one that is further away.
+ */
+static bool may_arrive_by(const struct waits_sass *s, const struct waits_sass *before, const struct code_symbol *kernel,
+			  uint64_t pc, const struct unit *u)
 {
 	uint64_t to = pc + (uint64_t)s->target;
 
+	if (waits_for_cluster(u) && before->op == WAITS_SASS_CLUSTER_ARRIVE && s->op != WAITS_SASS_CLUSTER_WAIT)
+		return true;
 	if (s->op == WAITS_SASS_COPY_ARRIVES)
 		return u->object;
 	if (s->op == WAITS_SASS_ARRIVE)
-		return !u->object && (s->id_register != WAITS_SASS_NO_REGISTER || s->id == u->at.id);
+		return u->at.op == WAITS_SASS_BARRIER && !u->object &&
+		       (s->id_register != WAITS_SASS_NO_REGISTER || s->id == u->at.id);
 	return s->op == WAITS_SASS_TRANSFER &&
 	       (!s->has_target || to < kernel->address || to - kernel->address >= kernel->size);
 }
@@ -171,6 +184,7 @@ static bool may_arrive_by(const struct waits_sass *s, const struct code_symbol *
 static bool may_arrive_in(struct look *l, const struct unit *u, const struct code_symbol *kernel)
 {
 	const char *arch = arch_of(l, u->w);
+	struct waits_sass before = { 0 };
 	uint8_t code[SEARCH_STEP];
 
 	for (uint64_t at = 0, n; at < kernel->size; at += n) {
@@ -181,8 +195,9 @@ static bool may_arrive_in(struct look *l, const struct unit *u, const struct cod
 			struct waits_sass s;
 
 			if (waits_sass_read(arch, code + k, WAITS_SASS_BYTES, &s) < 0 ||
-			    may_arrive_by(&s, kernel, kernel->address + at + k, u))
+			    may_arrive_by(&s, &before, kernel, kernel->address + at + k, u))
 				return true;
+			before = s;
 		}
 	}
 	return false;
@@ -239,6 +254,9 @@ bool warps_is_closed(struct look *l, const struct block *b, uint32_t place)
 
 	if (first->object || first->at.op == WAITS_SASS_WARP_SYNC)
 		return true;
+	/* Blocks of the cluster decide, which are not looked at here. */
+	if (first->at.op == WAITS_SASS_CLUSTER_WAIT)
+		return false;
 	return missing_of(l, b, first, warps_at(b, first)) != WAITS_SASS_MISSING_NOBODY;
 }
 
@@ -378,11 +396,11 @@ uint64_t warps_state_of(const struct block *b)
 }
 
 /* Blocks of one grid that are alike are told as one. */
-static uint64_t shape_of(const struct block *b)
+static uint64_t shape_of(struct look *l, const struct block *b)
 {
 	const struct wave *w = b->waves;
 	const uint64_t words[] = { w->gpu_id, w->queue_id, w->has_dispatch ? w->dispatch + 1 : 0, b->n,
-				   state_of(b, true), b->is_over, b->is_old };
+				   state_of(b, true), b->is_over, b->is_old, clusters_state_of(l, b) };
 
 	return hash_bytes(hash_secret(), words, sizeof(words)) | 1;
 }
@@ -485,6 +503,8 @@ static enum rpc_wait_kind kind_of(const struct unit *u)
 		return RPC_WAIT_KIND_MBARRIER;
 	if (u->at.op == WAITS_SASS_WARP_SYNC)
 		return RPC_WAIT_KIND_WARP_SYNC;
+	if (u->at.op == WAITS_SASS_CLUSTER_WAIT)
+		return RPC_WAIT_KIND_CLUSTER;
 	return u->at.count || u->at.id ? RPC_WAIT_KIND_NAMED_BARRIER : RPC_WAIT_KIND_BARRIER;
 }
 
@@ -528,6 +548,8 @@ static void add_wait(struct look *l, struct block *b, uint32_t place, uint64_t s
 		add_evidence(l, &w->rpc, first);
 	}
 	note(l, b, place, wait);
+	if (waits_for_cluster(first))
+		clusters_note(l, b, first, wait);
 }
 
 /* ------------------------------------------------------------------ all of them -------------- */
@@ -577,13 +599,13 @@ static void look_at_block(struct look *l, struct block *b)
 	if (b->cut)
 		look_undecoded(l, "lanes of their block are at more places than are looked at", b->n);
 	mbarriers_judge(l, b);
-	shape = shape_of(b);
+	shape = shape_of(l, b);
 	if (!b->n_places || is_told(l, b, shape))
 		return;
 	for (uint32_t i = 0; i < b->n_places; i++)
 		add_wait(l, b, i, shape);
 	for (uint32_t i = 0; i < b->n_places; i++) {
-		if (b->places[i].wait == LOOK_NONE || b->places[i].first->object)
+		if (b->places[i].wait == LOOK_NONE || b->places[i].first->object || waits_for_cluster(b->places[i].first))
 			continue;
 		if (b->places[i].first->at.op == WAITS_SASS_WARP_SYNC)
 			add_lane_parties(l, b, i);

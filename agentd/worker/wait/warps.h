@@ -2,7 +2,7 @@
 #ifndef WORKER_WAIT_WARPS_H
 #define WORKER_WAIT_WARPS_H
 
-/** @file warps.h  A block of an NVIDIA device, as warps.c and mbarriers.c share it. */
+/** @file warps.h  A block of an NVIDIA device, as warps.c, clusters.c and mbarriers.c share it. */
 
 #include "agentd/worker/wait/look.h"
 #include "waits/mbarrier.h"
@@ -67,6 +67,15 @@ const char *warps_text(struct look *l, const struct block *b, uint32_t place);
 const char *warps_exited_text(struct look *l, const struct block *b);
 /** Add one that has not come. */
 void warps_add_party(struct look *l, const struct block *b, size_t wait, const struct unit *u, bool any);
+
+/* clusters.c */
+
+/** @return whether two waves are of one cluster, of so many workgroups in each direction. */
+bool clusters_is_same(const struct wave *a, const struct wave *b, const uint32_t size[3]);
+/** All that is seen of the cluster of a block that waits for it; 0: it does not, or how large that is is not known. */
+uint64_t clusters_state_of(struct look *l, const struct block *b);
+/** Note a new wait for a cluster.  @param first  The first unit of the block that is in it.  @param wait  In the look. */
+void clusters_note(struct look *l, const struct block *b, const struct unit *first, size_t wait);
 
 /* mbarriers.c */
 

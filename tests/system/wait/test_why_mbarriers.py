@@ -203,7 +203,7 @@ def test_copies_that_arrive_by_themselves_may_come(tmp_path):
 def test_more_than_are_read_are_said_to_be_missing():
     with Pipeline(retired(blocks=40), blocks=40) as s:
         doc = s.twice()
-    assert any(m.startswith("barriers in memory: 72 warps") for m in doc["missing"]), doc["missing"]
+    assert any(m.startswith("barriers in memory and of clusters: 72 warps") for m in doc["missing"]), doc["missing"]
     assert "block (0,0,0) of grouped_gemm and 23 more: " in culprits(doc)[0]["text"], doc["causes"]
 
 

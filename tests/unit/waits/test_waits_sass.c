@@ -74,6 +74,18 @@ static void copies_that_arrive_are_told(void)
 	TEST_STR(waits_sass_name(WAITS_SASS_COPY_ARRIVES), "ARRIVES.LDGSTSBAR");
 }
 
+/* As ptxas 13.0 encodes barrier.cluster for sm_90 to sm_121, which are the same. */
+static void barriers_of_clusters_are_told(void)
+{
+	static const char *const archs[] = { "sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(archs); i++) {
+		TEST_ROW_EQ(i, sass(archs[i], 0x00000000000079c7, 0x000fec0008000000).op, WAITS_SASS_CLUSTER_ARRIVE);
+		TEST_ROW_EQ(i, sass(archs[i], 0x0000000000007dc7, 0x000fe20008000000).op, WAITS_SASS_CLUSTER_WAIT);
+	}
+	TEST_STR(waits_sass_name(WAITS_SASS_CLUSTER_WAIT), "UCGABAR_WAIT");
+}
+
 static void calls_are_told_with_their_target(void)
 {
 	struct waits_sass s = sass("sm_75", 0x000000e000007944, 0x000fea0003c00000);
@@ -165,7 +177,8 @@ static void who_is_missing_follows_from_the_counts(void)
 }
 
 TEST_SUITE(waits_sass, TEST(barriers_are_told_with_number_and_count), TEST(lanes_of_a_warp_are_told_by_their_mask),
-	   TEST(copies_that_arrive_are_told), TEST(calls_are_told_with_their_target),
+	   TEST(copies_that_arrive_are_told), TEST(barriers_of_clusters_are_told),
+	   TEST(calls_are_told_with_their_target),
 	   TEST(what_leads_to_an_unknown_place_has_no_target),
 	   TEST(unknown_devices_are_refused),
 	   TEST(who_is_missing_follows_from_the_counts));
