@@ -423,6 +423,8 @@ def test_a_document_hides_nothing():
     """Clients put resources before a model, too: a letter that nobody sees is an escape there, and the same for programs."""
     with Scene(app="name a\U000e0041\u202eb; runtime ttmp; queues 1; spin") as s, Client(s.socket, STOP) as c:
         names = [facts_of(c.tool("snapshot", pid=s.app.pid, **LOOK))["snapshot"] for _ in range(2)]
+        shown = text_of(c.tool("doctor", pid=s.app.pid))
+        assert "a?\\u202eb, uid " in shown and "\U000e0041" not in shown, shown
         text = c.request("resources/read", uri=f"gpu-agent://process/{s.app.pid}/snapshot/{names[0]}")["contents"][0]["text"]
         assert "\\udb40\\udc41\\u202e" in text and "\u202e" not in text and "\U000e0041" not in text, text
         assert '"comm":"a\\udb40\\udc41\\u202eb"' in text, text
