@@ -302,14 +302,15 @@ static bool has_others(const struct look *l, const struct look_grid *g)
 
 /*
  * Those of which no wave is there: whether they have ended without coming, or were never started since the grid is
- * larger than the device, nothing tells.  Neither comes any more, but one that is about to start looks the same.  So it
- * takes time, a device without others, and a count in memory that agrees with what was seen.
+ * larger than the device, nothing tells.  Neither comes any more, but one that is about to start looks the same.  So
+ * both samples have to show a device without others, and a count in memory that agrees with what was seen.
  */
 static void add_absent(struct look *l, const struct look_grid *g, uint32_t n, uint32_t come)
 {
 	struct look_wait *w = &l->waits[g->wait];
-	bool is_old = l->before && !w->changed && l->apart_ns >= LOOK_STILL_NS;
-	bool is_gone = is_old && come == g->has && are_all_seen(l) && !has_others(l, g);
+	bool is_firm = come == g->has && are_all_seen(l) && !has_others(l, g);
+	bool was_firm = look_is_same(l, hash_mix(name_of(g->first)), is_firm);
+	bool is_gone = is_firm && was_firm && !w->changed && l->apart_ns >= LOOK_STILL_NS;
 	const enum waits_end end = is_gone ? WAITS_END_GONE : WAITS_END_UNKNOWN;
 	struct rpc_wait *to = &w->rpc;
 	const char *text = rpc_arena_printf(l->arena, "%u of %u workgroups of %s %s not there: ended without coming, or never started",

@@ -20,18 +20,20 @@ RECORD = 0x7F6000000000
 # Wave 0 of each workgroup polls, and the others wait for it at the barrier behind the loop.
 COME = "group=4 wave=0 early=0x20 late-loop=0 exec=1 s4=0 s5=0x7f60 s8=0xffff v0=0x20005 v1=0"
 
+OTHER = "dispatch 1 reduce 256 256; waves 1 spin 1 reduce+0x50; packet 1 0 kernel; pending 1 1; "
 
-def script(come, rest="", word=0x20027, groups=40, pointer=RECORD, then="", queues=1):
+
+def script(come, rest="", word=0x20027, groups=40, pointer=RECORD, then="", queues="1 0"):
     """A kernel of 40 workgroups, of which so many have come, and the rest is elsewhere."""
     more = f" and {rest}" if rest else ""
-    return (f"runtime ttmp; idle; queues {queues} 0; load {CODE}; memory {RECORD:#x} l:0,i:0,i:1,l:0,l:0,i:{word:#x},i:0,i:{groups}; "
+    return (f"runtime ttmp; idle; queues {queues}; load {CODE}; memory {RECORD:#x} l:0,i:0,i:1,l:0,l:0,i:{word:#x},i:0,i:{groups}; "
             f"dispatch 0 reduce 10240 256 args=p:0x7f6c00000000,p:0x7f6c40000000,i:1024,l:0,l:0,l:0,l:0,l:0,l:0,p:{pointer:#x}; "
             f"waves 0 barrier {4 * come} reduce+0x170 {COME}{more}; packet 0 0 kernel; pending 0 1; {then}spin")
 
 
 class Grid(Scene):
-    def __init__(self, *args, **kwargs):
-        super().__init__(app=None, gpus="gfx90a")
+    def __init__(self, *args, gpus="gfx90a", **kwargs):
+        super().__init__(app=None, gpus=gpus)
         self.script = script(*args, **kwargs)
 
     def __enter__(self):
@@ -81,11 +83,21 @@ def test_workgroups_that_are_not_there_are_the_cause_when_none_comes():
 
 @pytest.mark.parametrize("other", [
     # Another dispatch on the device: the workgroups may wait for its room.
-    "dispatch 1 reduce 256 256; waves 1 spin 1 reduce+0x50; packet 1 0 kernel; pending 1 1; ",
+    OTHER,
     # A wave of which it is not known what it works on.
     "waves 1 spin 1 reduce+0x50 packet=7; "], ids=["other", "unknown"])
 def test_workgroups_that_may_still_start_are_not_the_cause(other):
-    with Grid(38, word=0x20026, queues=2, then=other) as s:
+    with Grid(38, word=0x20026, queues="2 0", then=other) as s:
+        shown = s.why("--twice=1100")
+        assert "CAUSE" not in shown.stdout and "2 of 40 workgroups of reduce are not there" in shown.stdout, shown.stdout
+
+
+@pytest.mark.parametrize("samples", [1, 2])
+def test_what_was_not_read_is_not_absent(samples):
+    """Waves are not known, in the first sample or in both: those of another device, so that the grid is seen."""
+    with Grid(38, word=0x20026, gpus="gfx90a,gfx90a", queues="2", then=OTHER) as s:
+        assert "CAUSE" in s.why("--twice=1100").stdout
+        s.control(f"fail-suspend gpu {s.target_state()['queues'][1]['gpu_id']} {samples}")
         shown = s.why("--twice=1100")
         assert "CAUSE" not in shown.stdout and "2 of 40 workgroups of reduce are not there" in shown.stdout, shown.stdout
 
