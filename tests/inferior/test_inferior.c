@@ -611,6 +611,67 @@ static void restartable_sequences_are_left_alone(void)
 	CU_ASSERT_TRUE(refused >= 5);
 }
 
+/* @return whether it has them; else this machine has no such registers. */
+static bool wait_matrices(const struct scene *s)
+{
+	uint64_t deadline = clock_deadline_ms(PATIENCE_MS);
+
+	while (!s->v->has_matrices && !s->v->lacks_matrices && clock_left_ms(deadline))
+		nap();
+	CU_ASSERT_TRUE(s->v->has_matrices || s->v->lacks_matrices);
+	return s->v->has_matrices;
+}
+
+/*
+ * A frame with floating point alone would leave a thread without its matrix.  Once it has none any more, it is like
+ * others.
+ */
+static void matrix_registers_are_left_alone(void)
+{
+	static const char *const kinds[] = { "streaming", "stored" };
+
+	for (size_t k = 0; k < TEST_COUNT(kinds); k++) {
+		struct cudbgshim_inferior_error err = { .what = "" };
+		struct cudbgshim_inferior_options o;
+		struct scene s;
+
+		BEGIN(&s, kinds[k]);
+		if (!wait_matrices(&s)) {
+			end(&s);
+			test_skip("no matrix registers here");
+			return;
+		}
+		o = options(&s, VICTIM_WORK, 0);
+		o.timeout_ms = 300;
+		TEST_ROW_EQ(k, call(&s, &o, &err), -EAGAIN);
+		TEST_ROW_EQ(k, strstr(err.what, "has a shadow stack or matrix registers") != NULL, true);
+		TEST_ROW_EQ(k, s.v->entered, 0);
+		TEST_ROW_EQ(k, tracer_of(&s), 0);
+		s.v->released = 1;
+		check_unseen(&s);
+		end(&s);
+	}
+}
+
+/* Such a thread keeps its registers while another one is used. */
+static void other_threads_than_those_with_matrices_are_used(void)
+{
+	struct scene s;
+
+	BEGIN(&s, "stored", "streaming", "vectors");
+	if (!wait_matrices(&s)) {
+		end(&s);
+		test_skip("no matrix registers here");
+		return;
+	}
+	for (uint64_t i = 0; i < 20; i++)
+		TEST_EQ(call_work(&s, i), 0);
+	TEST_EQ(s.v->completed, 20);
+	s.v->released = 1;
+	check_unseen(&s);
+	end(&s);
+}
+
 /* SIGSTOP and SIGCONT in the middle. */
 static void job_control_is_respected(void)
 {
@@ -651,5 +712,6 @@ TEST_SUITE(inferior, TEST(calls_are_invisible), TEST(calls_among_many_threads),
 	   TEST(record_outlives_the_caller), TEST(a_thread_that_cannot_stop_is_waited_for),
 	   TEST(slow_functions_run_on), TEST(faults_are_survived),
 	   TEST(endings_are_noticed), TEST(unusable_threads_are_left_alone),
-	   TEST(restartable_sequences_are_left_alone),
+	   TEST(restartable_sequences_are_left_alone), TEST(matrix_registers_are_left_alone),
+	   TEST(other_threads_than_those_with_matrices_are_used),
 	   TEST(job_control_is_respected));

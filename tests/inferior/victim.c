@@ -317,6 +317,29 @@ static void kind_rseq(void)
 		pause_us(1000);
 }
 
+/* With registers that no call could put back, until somebody lets it go. */
+static void kind_matrices(enum matrices kind)
+{
+	int r = hold_matrices(kind, &v->has_matrices, &v->released);
+
+	if (r > 0)
+		wrong("a matrix register changed");
+	if (r < 0) {
+		v->lacks_matrices = 1;
+		pause_us(1000);
+	}
+}
+
+static void kind_streaming(void)
+{
+	kind_matrices(MATRICES_STREAMING);
+}
+
+static void kind_stored(void)
+{
+	kind_matrices(MATRICES_STORED);
+}
+
 static const struct kind {
 	const char *name;
 	void (*round)(void);
@@ -326,7 +349,7 @@ static const struct kind {
 	{ "read", kind_read },	     { "recv", kind_recv },	  { "sigsuspend", kind_sigsuspend },
 	{ "alarm", kind_alarm },     { "storm", kind_storm },	  { "vfork", kind_vfork },
 	{ "libc", kind_libc },	     { "spin", kind_spin },	  { "stopped", kind_stopped },
-	{ "rseq", kind_rseq },
+	{ "rseq", kind_rseq },	     { "streaming", kind_streaming }, { "stored", kind_stored },
 };
 
 static void *run(void *arg)

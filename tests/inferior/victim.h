@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define VICTIM_FD     3 /* shared memory, inherited */
-#define VICTIM_KINDS  16
+#define VICTIM_KINDS  18
 
 enum victim_function { VICTIM_WORK, VICTIM_HELD, VICTIM_STUCK, VICTIM_CRASH, VICTIM_EXIT, VICTIM_EXEC,
 		       VICTIM_N_FUNCTIONS };
@@ -27,6 +27,7 @@ struct victim {
 	volatile uint64_t unclean; /* calls that found another state of floating point than functions begin with */
 	volatile uint64_t signals;
 	volatile uint32_t released;    /* by the test: the function that is held returns */
+	volatile uint32_t has_matrices, lacks_matrices; /* registers are set that no call could put back; there are none */
 	pthread_spinlock_t spin; /* held from the start, for the kind of that name; whoever looks lets it go */
 	volatile uint64_t function[VICTIM_N_FUNCTIONS];
 };

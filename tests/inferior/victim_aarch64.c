@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+#include <string.h>
 #include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "tests/inferior/victim_machine.h"
 
 /* HWCAP_SVE of asm/hwcap.h. */
 #define HAS_SVE (1UL << 22)
+/* HWCAP2_SME; compilers for processors without it have no name for its register SVCR. */
+#define HAS_SME (1UL << 23)
+#define SVCR	"S3_3_C4_C2_2"
 
 void trash_vectors(void)
 {
@@ -102,4 +109,57 @@ bool run_restartable(const volatile uint32_t *stop)
 {
 	(void)stop;
 	return false;
+}
+
+/*
+ * One piece of assembly: the compiler's own use of vectors would fault in streaming mode, and both ways into and out of
+ * it set them to zero.
+ */
+static uint64_t hold_streaming(volatile uint32_t *ret_set, const volatile uint32_t *stop)
+{
+	uint64_t bad;
+
+	__asm__ volatile(".arch_extension sve\n .arch_extension sme\n"
+			 "smstart sm\n"
+			 "mov x9, #0x1234\n movk x9, #0x9abc, lsl #32\n"
+			 "mov z8.d, x9\n mov z31.d, x9\n ptrue p0.b\n ptrue p5.s\n"
+			 "mov w4, #1\n stlr w4, [%[set]]\n"
+			 "1: ldr w4, [%[stop]]\n cbz w4, 1b\n"
+			 "mov z1.d, x9\n eor z8.d, z8.d, z1.d\n eor z31.d, z31.d, z1.d\n orr z8.d, z8.d, z31.d\n"
+			 "orv d2, p0, z8.d\n fmov %[bad], d2\n"
+			 "ptrue p1.s\n eors p2.b, p0/z, p1.b, p5.b\n cset x4, ne\n orr %[bad], %[bad], x4\n"
+			 "mrs x4, " SVCR "\n eor x4, x4, #1\n orr %[bad], %[bad], x4\n"
+			 "smstop sm\n"
+			 : [bad] "=&r"(bad)
+			 : [set] "r"(ret_set), [stop] "r"(stop)
+			 : "x4", "x9", "cc", "memory", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10",
+			   "v11", "v12", "v13", "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23",
+			   "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31");
+	return bad;
+}
+
+/* One row of the matrix, which has at most 256 bytes. */
+static bool hold_stored(volatile uint32_t *ret_set, const volatile uint32_t *stop)
+{
+	const struct timespec t = { .tv_nsec = 1000000 };
+	uint8_t row[256], seen[256];
+	uint64_t size, mode;
+
+	memset(row, 0x5a, sizeof(row));
+	memset(seen, 0, sizeof(seen));
+	__asm__ volatile(".arch_extension sme\n smstart za\n mov w12, #0\n ldr za[w12, 0], [%1]\n rdsvl %0, #1\n"
+			 : "=&r"(size) : "r"(row) : "w12", "memory");
+	*ret_set = 1;
+	while (!*stop)
+		syscall(SYS_nanosleep, &t, NULL);
+	__asm__ volatile(".arch_extension sme\n mrs %0, " SVCR "\n mov w12, #0\n str za[w12, 0], [%1]\n smstop za\n"
+			 : "=&r"(mode) : "r"(seen) : "w12", "memory");
+	return mode != 2 || memcmp(row, seen, size);
+}
+
+int hold_matrices(enum matrices kind, volatile uint32_t *ret_set, const volatile uint32_t *stop)
+{
+	if (!(getauxval(AT_HWCAP2) & HAS_SME))
+		return -1;
+	return kind == MATRICES_STREAMING ? hold_streaming(ret_set, stop) != 0 : hold_stored(ret_set, stop);
 }

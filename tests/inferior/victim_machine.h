@@ -12,6 +12,14 @@
  * @return false where the C library has registered none, or this processor's is not written.
  */
 bool run_restartable(const volatile uint32_t *stop);
+/** Registers that no call could put back (SME of aarch64). */
+enum matrices { MATRICES_STREAMING, /**< A mode in which vectors have another length; a system call ends it. */
+		MATRICES_STORED };  /**< The matrix itself (ZA), also in system calls. */
+/**
+ * Set these registers, then @p *ret_set, and hold them until @p *stop is set.
+ * @return 0, 1 when they have changed, -1 where the processor or its kernel has none.
+ */
+int hold_matrices(enum matrices kind, volatile uint32_t *ret_set, const volatile uint32_t *stop);
 /** Leave registers that a function may change in disorder. */
 void trash_vectors(void);
 /** Does floating point work as at the start of a function? */

@@ -66,6 +66,9 @@ $(call unit_test,cudbgshim_$(1),cudbgshim base,$(cudbgshim_ldlibs))
 test_cudbgshim_$(1)_deps := $(cudbg_slots)
 endef
 $(foreach t,loader calls names state dynsym session $(filter x86_64,$(processor)),$(eval $(call cudbgshim_test,$(t))))
+# What it knows of the kernel is tested on every processor.
+$(eval $(call unit_test,cudbgshim_tracer_aarch64,base))
+test_cudbgshim_tracer_aarch64_src += libcudbgshim/src/tracer_aarch64.c
 test_cudbgshim_dynsym_src += tests/lib/pagelib.c
 test_cudbgshim_dynsym_ldlibs += -Xlinker --wrap=sysconf
 # The numbers that sessions are labelled with.
