@@ -27,7 +27,7 @@ struct victim {
 	volatile uint64_t unclean; /* calls that found another state of floating point than functions begin with */
 	volatile uint64_t signals;
 	volatile uint32_t released;    /* by the test: the function that is held returns */
-	volatile uint32_t has_matrices, lacks_matrices; /* registers are set that no call could put back; there are none */
+	volatile uint32_t has_matrices, lacks_matrices; /* registers that no call could put back: set; none */
 	pthread_spinlock_t spin; /* held from the start, for the kind of that name; whoever looks lets it go */
 	volatile uint64_t function[VICTIM_N_FUNCTIONS];
 };

@@ -61,6 +61,8 @@ int tracer_set(int tid, int kind, const void *buf, size_t size)
 #define GCS	0x410
 #define FPSIMD	{ NT_FPREGSET, 0, 528, { 0 } }
 #define PLAIN	{ SVE, 0, 544, HEAD(544, 64, 0) }
+#define NO_SSVE { SSVE, 0, 544, HEAD(16, 256, 0) }
+#define NO_ZA	{ ZA, 0, 16, HEAD(16, 256, 0) }
 
 /* The two sets of SME are as Linux 7.3 gives them: they are there for all threads of a processor that has it. */
 static void what_could_not_be_put_back_is_refused(void)
@@ -68,9 +70,9 @@ static void what_could_not_be_put_back_is_refused(void)
 	static const struct { int want; struct set sets[8]; } rows[] = {
 		{ 0, { FPSIMD } },
 		{ 0, { FPSIMD, PLAIN } },
-		{ 0, { FPSIMD, PLAIN, { SSVE, 0, 544, HEAD(16, 256, 0) }, { ZA, 0, 16, HEAD(16, 256, 0) } } },
-		{ -EOPNOTSUPP, { FPSIMD, PLAIN, { SSVE, 0, 8736, HEAD(8736, 256, 1) }, { ZA, 0, 16, HEAD(16, 256, 0) } } },
-		{ -EOPNOTSUPP, { FPSIMD, PLAIN, { SSVE, 0, 544, HEAD(16, 256, 0) }, { ZA, 0, 65552, HEAD(65552, 256, 0) } } },
+		{ 0, { FPSIMD, PLAIN, NO_SSVE, NO_ZA } },
+		{ -EOPNOTSUPP, { FPSIMD, PLAIN, { SSVE, 0, 8736, HEAD(8736, 256, 1) }, NO_ZA } },
+		{ -EOPNOTSUPP, { FPSIMD, PLAIN, NO_SSVE, { ZA, 0, 65552, HEAD(65552, 256, 0) } } },
 		{ 0, { FPSIMD, PLAIN, { GCS, 0, 24, { 0, 0, 0 } } } },
 		{ -EOPNOTSUPP, { FPSIMD, PLAIN, { GCS, 0, 24, { 1, 0, 0x7f0000001000 } } } },
 		{ -EOPNOTSUPP, { FPSIMD, { GCS, 0, 24, { 1, 0, 0x7f0000001000 } } } },
