@@ -6,10 +6,9 @@
 #include "waits/mbarrier.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "base/reader.h"
-#include "waits/sass.h"
+#include "waits/sass_word.h"
 
 /* Behind a wait are at most a sleep, a test of the same object, the cache's turn and branches. */
 #define BEHIND_MAX 4u
@@ -17,56 +16,29 @@
 /* Low 12 bits of instructions. */
 enum { PHASECHK = 0x5a7, CCTL = 0x98f, NANOSLEEP = 0x95d, BRA = 0x947, EXIT = 0x94d };
 
-/* The first has six bits for a uniform register, the others have eight. */
-static const char *const archs[] = { "sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121" };
-#define N_ARCHS (sizeof(archs) / sizeof(archs[0]))
-
-static size_t arch_of(const char *name)
-{
-	for (size_t i = 0; name && i < N_ARCHS; i++)
-		if (!strcmp(archs[i], name))
-			return i;
-	return N_ARCHS;
-}
-
 bool waits_mbarrier_known(const char *arch)
 {
-	return arch_of(arch) < N_ARCHS;
+	const enum waits_sass_age age = waits_sass_age_of(arch);
+
+	return age >= WAITS_SASS_SM_90 && age < WAITS_SASS_AGE_COUNT;
 }
 
-static uint64_t bits(uint64_t word, unsigned int at, unsigned int width)
+static bool is_wait(struct waits_sass_word w)
 {
-	return word >> at & ((UINT64_C(1) << width) - 1);
-}
-
-/* @return the value of a field with a sign. */
-static int64_t signed_bits(uint64_t word, unsigned int at, unsigned int width)
-{
-	uint64_t sign = UINT64_C(1) << (width - 1);
-
-	return (int64_t)((bits(word, at, width) ^ sign) - sign);
-}
-
-/* Guarded by no predicate. */
-static bool is_always(uint64_t low)
-{
-	return bits(low, 12, 4) == 7;
-}
-
-static bool is_wait(uint64_t low, uint64_t high)
-{
-	return bits(low, 0, 12) == PHASECHK && bits(high, 8, 1) && is_always(low);
+	return waits_sass_form(w) == PHASECHK && waits_sass_bits(w.high, 8, 1) && waits_sass_is_always(w);
 }
 
 /* Does it belong to the wait in front of it?  What always leads away is the last one that does. */
-static bool belongs(uint64_t low, uint64_t high, uint64_t wait, uint64_t wait_high)
+static bool belongs(struct waits_sass_word w, struct waits_sass_word wait)
 {
-	switch (bits(low, 0, 12)) {
+	switch (waits_sass_form(w)) {
 	case PHASECHK:
 		/* The same operands, and no wait of its own. */
-		return low >> 16 == wait >> 16 && bits(high, 0, 8) == bits(wait_high, 0, 8) && !bits(high, 8, 1);
+		return w.low >> 16 == wait.low >> 16 &&
+		       waits_sass_bits(w.high, 0, 8) == waits_sass_bits(wait.high, 0, 8) &&
+		       !waits_sass_bits(w.high, 8, 1);
 	case EXIT:
-		return !is_always(low);
+		return !waits_sass_is_always(w);
 	case CCTL:
 	case NANOSLEEP:
 	case BRA:
@@ -76,17 +48,17 @@ static bool belongs(uint64_t low, uint64_t high, uint64_t wait, uint64_t wait_hi
 	}
 }
 
-static uint8_t count_behind(struct reader r, uint64_t wait, uint64_t wait_high)
+static uint8_t count_behind(struct reader r, struct waits_sass_word wait)
 {
 	uint8_t n = 0;
 
 	while (n < BEHIND_MAX && reader_left(&r) >= WAITS_SASS_BYTES) {
-		uint64_t low = reader_u64(&r), high = reader_u64(&r);
+		struct waits_sass_word w = waits_sass_word_take(&r);
 
-		if (!belongs(low, high, wait, wait_high))
+		if (!belongs(w, wait))
 			break;
 		n++;
-		if (bits(low, 0, 12) == BRA && is_always(low))
+		if (waits_sass_form(w) == BRA && waits_sass_is_always(w))
 			break;
 	}
 	return n;
@@ -94,28 +66,27 @@ static uint8_t count_behind(struct reader r, uint64_t wait, uint64_t wait_high)
 
 int waits_mbarrier_find(const char *arch, const void *code, size_t size, size_t *at, struct waits_mbarrier_wait *ret)
 {
-	const size_t number = arch_of(arch);
-	const uint8_t none = number ? 0xff : 0x3f;
+	/* The first of them has six bits for a uniform register, the others have eight. */
+	const unsigned int width = waits_sass_age_of(arch) == WAITS_SASS_SM_90 ? 6 : 8;
 	struct reader r;
 
-	if (number == N_ARCHS)
+	if (!waits_mbarrier_known(arch))
 		return -ENOTSUP;
 	for (; *at <= size && size - *at >= WAITS_SASS_BYTES; *at += WAITS_SASS_BYTES) {
-		uint64_t low, high;
+		struct waits_sass_word w;
 		uint8_t uniform;
 
 		reader_init(&r, (const uint8_t *)code + *at, size - *at);
-		low = reader_u64(&r);
-		high = reader_u64(&r);
-		if (!is_wait(low, high))
+		w = waits_sass_word_take(&r);
+		if (!is_wait(w))
 			continue;
-		uniform = (uint8_t)bits(high, 0, number ? 8 : 6);
+		uniform = (uint8_t)waits_sass_bits(w.high, 0, width);
 		*ret = (struct waits_mbarrier_wait){
-			.address_register = (uint8_t)bits(low, 24, 8),
-			.uniform_register = uniform == none ? WAITS_MBARRIER_NO_REGISTER : uniform,
-			.phase_register = (uint8_t)bits(low, 32, 8),
-			.offset = (int32_t)signed_bits(low, 40, 24),
-			.behind = count_behind(r, low, high),
+			.address_register = (uint8_t)waits_sass_bits(w.low, 24, 8),
+			.uniform_register = uniform == (1u << width) - 1 ? WAITS_MBARRIER_NO_REGISTER : uniform,
+			.phase_register = (uint8_t)waits_sass_bits(w.low, 32, 8),
+			.offset = (int32_t)waits_sass_signed_bits(w.low, 40, 24),
+			.behind = count_behind(r, w),
 		};
 		return 0;
 	}
@@ -137,9 +108,9 @@ int waits_mbarrier_read(uint64_t word, struct waits_mbarrier *ret)
 	*ret = (struct waits_mbarrier){
 		.phase = word >> 63,
 		/* Counted up to 2^20: a field of 0 has none left. */
-		.pending = (uint32_t)((all - bits(word, 43, 20)) % all),
-		.expected = (uint32_t)((all - bits(word, 1, 20)) % all),
-		.tx = (int32_t)signed_bits(word, 21, 22),
+		.pending = (uint32_t)((all - waits_sass_bits(word, 43, 20)) % all),
+		.expected = (uint32_t)((all - waits_sass_bits(word, 1, 20)) % all),
+		.tx = (int32_t)waits_sass_signed_bits(word, 21, 22),
 	};
 	if (!ret->expected || ret->expected > WAITS_MBARRIER_EXPECTED_MAX || ret->pending > ret->expected)
 		return -EINVAL;

@@ -8,67 +8,37 @@
 #include "waits/sass.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "base/reader.h"
+#include "waits/sass_word.h"
 
 #define WARP_LANES 32u
 
-/* Architectures for which the table was compared with ptxas; sm_70 and sm_72 have the opcodes of sm_75. */
-static const char *const archs[] = { "sm_70", "sm_72", "sm_75", "sm_80",  "sm_86",  "sm_87",  "sm_88",
-				     "sm_89", "sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121" };
-/* From here on the mask's register is the first operand's, and distances are encoded in other bits. */
-#define FIRST_NEW 8u
-#define N_ARCHS	  (sizeof(archs) / sizeof(archs[0]))
-
-static size_t arch_of(const char *name)
-{
-	for (size_t i = 0; name && i < N_ARCHS; i++)
-		if (!strcmp(archs[i], name))
-			return i;
-	return N_ARCHS;
-}
-
 bool waits_sass_known(const char *arch)
 {
-	return arch_of(arch) < N_ARCHS;
-}
-
-static uint64_t bits(uint64_t word, unsigned int at, unsigned int width)
-{
-	return word >> at & ((UINT64_C(1) << width) - 1);
+	return waits_sass_age_of(arch) < WAITS_SASS_AGE_COUNT;
 }
 
 /* Where barrier number and count of threads are. */
-static void read_barrier(uint64_t low, uint64_t high, struct waits_sass *ret)
+static void read_barrier(struct waits_sass_word w, struct waits_sass *ret)
 {
 	enum { BOTH = 0xb1d, ID = 0x91d, COUNT = 0x51d };
-	unsigned int form = (unsigned int)bits(low, 0, 12);
-	uint8_t reg = (uint8_t)bits(low, 32, 8);
+	unsigned int form = waits_sass_form(w);
+	uint8_t reg = (uint8_t)waits_sass_bits(w.low, 32, 8);
 
-	ret->op = high >> 13 & 1 ? WAITS_SASS_ARRIVE : WAITS_SASS_BARRIER;
+	ret->op = w.high >> 13 & 1 ? WAITS_SASS_ARRIVE : WAITS_SASS_BARRIER;
 	if (form == BOTH || form == ID)
-		ret->id = (uint8_t)bits(low, 54, 4);
+		ret->id = (uint8_t)waits_sass_bits(w.low, 54, 4);
 	else
 		ret->id_register = reg;
 	if (form == BOTH || form == COUNT)
-		ret->count = (uint16_t)bits(low, 42, 12);
+		ret->count = (uint16_t)waits_sass_bits(w.low, 42, 12);
 	else
 		ret->count_register = reg;
 }
 
-/* Of a relative branch or call, from the next instruction. */
-static int64_t distance(uint64_t low, size_t arch)
-{
-	uint64_t far = bits(low, 34, 30) << 8 | bits(low, 16, 8), sign = UINT64_C(1) << 37;
-
-	if (arch < FIRST_NEW)
-		return (int32_t)(uint32_t)(bits(low, 32, 32) & ~UINT64_C(3));
-	return (int64_t)((far ^ sign) - sign) * 4;
-}
-
 /* Opcodes of arithmetic have even forms here; those that transfer control odd ones, one for each kind of operand. */
-static bool is_transfer(uint64_t form)
+static bool is_transfer(unsigned int form)
 {
 	if (!(form & 0x100))
 		return false;
@@ -89,27 +59,26 @@ static bool is_transfer(uint64_t form)
 
 int waits_sass_read(const char *arch, const void *bytes, size_t size, struct waits_sass *ret)
 {
-	const size_t number = arch_of(arch);
+	const enum waits_sass_age age = waits_sass_age_of(arch);
 	struct reader r;
-	uint64_t low, high;
+	struct waits_sass_word w;
 
-	if (number == N_ARCHS)
+	if (age == WAITS_SASS_AGE_COUNT)
 		return -ENOTSUP;
 	if (size < WAITS_SASS_BYTES)
 		return -EINVAL;
 	reader_init(&r, bytes, WAITS_SASS_BYTES);
-	low = reader_u64(&r);
-	high = reader_u64(&r);
+	w = waits_sass_word_take(&r);
 	*ret = (struct waits_sass){ .id_register = WAITS_SASS_NO_REGISTER, .count_register = WAITS_SASS_NO_REGISTER,
 				    .mask_register = WAITS_SASS_NO_REGISTER };
-	if (is_transfer(bits(low, 0, 12)))
+	if (is_transfer(waits_sass_form(w)))
 		ret->op = WAITS_SASS_TRANSFER;
-	switch (bits(low, 0, 12)) {
+	switch (waits_sass_form(w)) {
 	case 0xb1d:
 	case 0x91d:
 	case 0x51d:
 	case 0x31d:
-		read_barrier(low, high, ret);
+		read_barrier(w, ret);
 		break;
 	case 0x9b0:
 		ret->op = WAITS_SASS_COPY_ARRIVES;
@@ -117,11 +86,11 @@ int waits_sass_read(const char *arch, const void *bytes, size_t size, struct wai
 	case 0x948:
 		ret->op = WAITS_SASS_WARP_SYNC;
 		/* WARPSYNC.ALL has no mask. */
-		ret->mask = bits(low, 32, 32) ? (uint32_t)bits(low, 32, 32) : UINT32_MAX;
+		ret->mask = waits_sass_bits(w.low, 32, 32) ? (uint32_t)waits_sass_bits(w.low, 32, 32) : UINT32_MAX;
 		break;
 	case 0x348:
 		ret->op = WAITS_SASS_WARP_SYNC;
-		ret->mask_register = (uint8_t)bits(low, number < FIRST_NEW ? 32 : 24, 8);
+		ret->mask_register = (uint8_t)waits_sass_bits(w.low, age < WAITS_SASS_SM_90 ? 32 : 24, 8);
 		break;
 	case 0x9c7:
 		ret->op = WAITS_SASS_CLUSTER_ARRIVE;
@@ -133,7 +102,7 @@ int waits_sass_read(const char *arch, const void *bytes, size_t size, struct wai
 	case 0x947: /* BRA */
 	case 0x547: /* BRA.U */
 		ret->has_target = true;
-		ret->target = WAITS_SASS_BYTES + distance(low, number);
+		ret->target = WAITS_SASS_BYTES + waits_sass_distance(w, age);
 		break;
 	default:
 		break;
