@@ -2,7 +2,7 @@
 system_tests += tests/peers/test_dbgapi.py tests/peers/test_dbgapi_core.py tests/peers/test_uapi.py tests/peers/test_cuda_gdb.py \
 	tests/peers/test_cuda_lines.py tests/peers/test_cuda_parts.py tests/peers/test_gdb_values.py \
 	tests/peers/test_cudbg_abi.py tests/peers/test_cuda_driver.py tests/peers/test_rocm.py tests/peers/test_rocm_dbgapi.py \
-	tests/peers/test_rocm_ranks.py tests/peers/test_rocm_handshake.py tests/peers/test_rocm_demo.py tests/peers/test_waits.py tests/peers/mbarrier/test_cuda_waits.py \
+	tests/peers/test_rocm_ranks.py tests/peers/test_rocm_handshake.py tests/peers/test_rocm_demo.py tests/peers/test_waits.py tests/peers/mbarrier/test_cuda_waits.py tests/peers/spin/test_cuda_spins.py \
 	tests/peers/recording/test_recordings.py
 
 # The core that NVIDIA's debugger is asked about.
@@ -26,3 +26,6 @@ waits_words_libs := waits base
 test_programs += mbarrier_waits
 mbarrier_waits_src := tests/peers/mbarrier/mbarrier_waits.c
 mbarrier_waits_libs := waits base
+test_programs += sass_polls
+sass_polls_src := tests/peers/spin/sass_polls.c
+sass_polls_libs := waits base

@@ -20,6 +20,7 @@ void cuda_module_deinit(struct cuda_module *m)
 {
 	values_kernels_deinit(&m->kernels);
 	mbarrier_sites_deinit(&m->mbarriers);
+	spin_sites_deinit(&m->spins);
 }
 
 static void forget_image(struct target_cuda *c)
@@ -74,6 +75,8 @@ static void find_range(struct target_cuda *c, struct cuda_module *m)
 		m->error = values_kernels_find(image, &m->kernels);
 	if (m->error == 0)
 		m->error = mbarrier_sites_find(image, c->devices[m->dev].d.arch, &m->mbarriers);
+	if (m->error == 0)
+		m->error = spin_sites_find(image, c->devices[m->dev].d.arch, &m->spins);
 	symbols_image_destroy(image);
 }
 

@@ -429,9 +429,9 @@ static int core_waves(struct target *t, const struct target_waves_from *from, st
 {
 	struct core_cuda *c = core_cuda_of(t);
 	struct core_cuda_waves w;
-	const char *unknown, *cut, *barriers = NULL;
+	const char *unknown, *cut, *barriers = NULL, *spins = NULL;
 
-	*ret = (struct target_waves){ .missing = rpc_arena_array(a, 5, sizeof(*ret->missing)) };
+	*ret = (struct target_waves){ .missing = rpc_arena_array(a, 6, sizeof(*ret->missing)) };
 	if (!ret->missing || core_cuda_make_waves(c, NULL, a, &w) < 0 || find_exited(c, a, ret) < 0)
 		return agent_err_no_memory(err, "read the core");
 	ret->waves = w.waves;
@@ -441,10 +441,13 @@ static int core_waves(struct target *t, const struct target_waves_from *from, st
 		return agent_err_no_memory(err, "read the core");
 	if (from->registers)
 		read_examples(c, &w, a, ret);
-	if (from->mbarriers && core_cuda_read_mbarriers(c, &w, a, ret, &barriers) < 0)
+	if (from->mbarriers && (core_cuda_read_mbarriers(c, &w, a, ret, &barriers) < 0 ||
+				core_cuda_read_spins(c, &w, a, ret, &spins) < 0))
 		return agent_err_no_memory(err, "read the core");
 	if (barriers)
 		ret->missing[ret->n_missing++] = barriers;
+	if (spins)
+		ret->missing[ret->n_missing++] = spins;
 	if (w.left_out)
 		ret->missing[ret->n_missing++] = rpc_arena_printf(
 			a, "core file: %u warps in slots that no multiprocessor has, or has once",
@@ -487,6 +490,8 @@ static void find_range(struct core_cuda *c, uint32_t row)
 		m->error = values_kernels_find(image, &m->kernels);
 	if (m->error == 0)
 		m->error = mbarrier_sites_find(image, arch_of(c, row), &m->mbarriers);
+	if (m->error == 0)
+		m->error = spin_sites_find(image, arch_of(c, row), &m->spins);
 	symbols_image_destroy(image);
 }
 
@@ -570,6 +575,7 @@ static void core_destroy(struct target *t)
 	for (uint32_t i = 0; c->modules && i < c->core.n[CUDACORE_MODULES]; i++) {
 		values_kernels_deinit(&c->modules[i].kernels);
 		mbarrier_sites_deinit(&c->modules[i].mbarriers);
+		spin_sites_deinit(&c->modules[i].spins);
 	}
 	cudacore_deinit(&c->core);
 	core_file_deinit(&c->file);

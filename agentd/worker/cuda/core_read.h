@@ -7,6 +7,7 @@
 #include "agentd/worker/cuda/exception.h"
 #include "agentd/worker/cuda/warp.h"
 #include "agentd/worker/mbarrier/mbarrier.h"
+#include "agentd/worker/spin/spin.h"
 #include "agentd/worker/target/core_file.h"
 #include "corefile/cuda/model.h"
 #include "values/argument/kernels.h"
@@ -26,6 +27,7 @@ struct core_cuda_module {
 	uint64_t start, end; /**< Addresses of its code. */
 	struct values_kernels kernels;
 	struct mbarrier_sites mbarriers;
+	struct spin_sites spins;
 };
 
 struct core_cuda {
@@ -95,6 +97,9 @@ int core_cuda_read_arguments(struct core_cuda *c, const struct core_cuda_waves *
 /** List the barrier objects that warps wait for.  @param ret_missing  What is missing of them.  @return 0, -ENOMEM. */
 int core_cuda_read_mbarriers(struct core_cuda *c, const struct core_cuda_waves *w, struct rpc_arena *a,
 			     struct target_waves *ret, const char **ret_missing);
+/** List the words that warps poll, likewise. */
+int core_cuda_read_spins(struct core_cuda *c, const struct core_cuda_waves *w, struct rpc_arena *a,
+			 struct target_waves *ret, const char **ret_missing);
 /** target_ops.registers. */
 int core_cuda_registers(struct target *t, const struct target_waves_from *from,
 			const struct target_registers_wanted *what, struct rpc_arena *a,

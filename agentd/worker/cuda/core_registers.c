@@ -155,7 +155,7 @@ static bool find_cluster(const void *ctx, uint32_t ret[3])
 	return s.grid && cuda_warp_cluster(&s.warp.view, &g, ret);
 }
 
-static const struct mbarrier_sites *sites_of(struct core_cuda *c, const struct wave *w)
+static const struct core_cuda_module *module_at(struct core_cuda *c, const struct wave *w)
 {
 	for (uint32_t i = 0; i < c->core.n[CUDACORE_MODULES]; i++) {
 		const struct core_cuda_module *m = &c->modules[i];
@@ -163,7 +163,7 @@ static const struct mbarrier_sites *sites_of(struct core_cuda *c, const struct w
 		core_cuda_look(c, i);
 		if (c->core.contexts[c->core.modules[i].context].device == w->gpu_id &&
 		    w->pc >= m->start && w->pc < m->end)
-			return &m->mbarriers;
+			return m;
 	}
 	return NULL;
 }
@@ -179,9 +179,10 @@ int core_cuda_read_mbarriers(struct core_cuda *c, const struct core_cuda_waves *
 		struct stored s = { .block = &c->core.blocks[w->warps[i]->block],
 				    .grid = core_cuda_grid(c, w->waves[i].gpu_id, w->waves[i].dispatch) };
 		const struct mbarrier_source from = { copy_registers, copy_shared, find_cluster, &s };
+		const struct core_cuda_module *m_at = module_at(c, &w->waves[i]);
 
 		core_cuda_warp_of(c, w->warps[i], &s.warp);
-		mbarriers_add(&m, i, s.warp.pcs, s.warp.view.lanes, sites_of(c, &w->waves[i]), &from, false);
+		mbarriers_add(&m, i, s.warp.pcs, s.warp.view.lanes, m_at ? &m_at->mbarriers : NULL, &from, false);
 	}
 	*ret_missing = mbarriers_missing(&m, a);
 	return 0;
@@ -462,6 +463,69 @@ static size_t copy_lanes(const struct transfer *t)
 	}
 	return most;
 }
+
+/* ------------------------------------------------------------------ what warps poll ---------- */
+
+static bool copy_register(const void *ctx, bool is_uniform, uint32_t lane, uint32_t number, uint32_t *ret)
+{
+	const struct transfer *t = ctx;
+	const enum cuda_words what = is_uniform ? CUDA_WORDS_UNIFORM_REGISTERS : CUDA_WORDS_REGISTERS;
+
+	return read_words(t->warp, what, lane, number, 1, ret) == 1;
+}
+
+static bool copy_space(const void *ctx, enum rpc_memory_space space, uint32_t lane, uint64_t address, void *buf,
+		       uint32_t size)
+{
+	const struct target_wave_memory what = { .space = space, .lane = lane, .address = address, .buf = buf,
+						 .size = size };
+	struct transfer t = *(const struct transfer *)ctx;
+
+	t.what = &what;
+	return read_space(&t) == size;
+}
+
+static bool copy_argument(const void *ctx, uint32_t offset, uint32_t *ret)
+{
+	bool good = copy_space(ctx, RPC_MEMORY_SPACE_PARAM, 0, offset, ret, sizeof(*ret));
+
+	*ret = le32toh(*ret);
+	return good;
+}
+
+static bool copy_polled(const void *ctx, enum waits_sass_space space, uint32_t lane, uint64_t address, void *buf,
+			uint32_t size)
+{
+	const struct transfer *t = ctx;
+
+	if (space == WAITS_SASS_GLOBAL)
+		return cudacore_read_memory(&t->c->core, address, buf, size) == size;
+	return copy_space(ctx, space == WAITS_SASS_SHARED ? RPC_MEMORY_SPACE_LDS : RPC_MEMORY_SPACE_GENERIC, lane,
+			  address, buf, size);
+}
+
+int core_cuda_read_spins(struct core_cuda *c, const struct core_cuda_waves *w, struct rpc_arena *a,
+			 struct target_waves *ret, const char **ret_missing)
+{
+	struct spins s;
+
+	if (spins_begin(&s, a, ret) < 0)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < w->n; i++) {
+		const struct core_cuda_module *m = module_at(c, &w->waves[i]);
+		struct core_cuda_warp warp;
+		const struct transfer t = { .c = c, .warp = &warp, .block = &c->core.blocks[w->warps[i]->block],
+					    .grid = core_cuda_grid(c, w->waves[i].gpu_id, w->waves[i].dispatch) };
+		const struct spin_source from = { copy_register, copy_argument, copy_polled, &t };
+
+		core_cuda_warp_of(c, w->warps[i], &warp);
+		spins_add(&s, i, warp.view.pcs, warp.view.lanes, m ? &m->spins : NULL, &from, false);
+	}
+	*ret_missing = spins_missing(&s, a);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ one warp's memory -------- */
 
 int core_cuda_wave_memory(struct target *t, const struct target_waves_from *from,
 			  const struct target_wave_memory *what, struct rpc_arena *a,

@@ -19,6 +19,7 @@
 #include "agentd/worker/cuda/tracer.h"
 #include "agentd/worker/cuda/warp.h"
 #include "agentd/worker/mbarrier/mbarrier.h"
+#include "agentd/worker/spin/spin.h"
 #include "agentd/worker/target/target.h"
 #include "cudbgshim.h"
 #include "cudbgshim_session.h"
@@ -42,6 +43,7 @@ struct cuda_module {
 	uint64_t start, end; /**< Addresses of its code. */
 	struct values_kernels kernels; /**< Of the same version. */
 	struct mbarrier_sites mbarriers; /**< Likewise. */
+	struct spin_sites spins; /**< Likewise. */
 	int error;	     /**< Why it could not be read. */
 };
 
@@ -288,6 +290,8 @@ int cuda_registers_read(struct target_cuda *c, struct cuda_device *d, uint32_t s
  */
 const char *cuda_mbarriers_read(struct target_cuda *c, uint64_t deadline_ns, struct rpc_arena *a,
 				struct target_waves *ret);
+/** Read which words warps poll, likewise. */
+const char *cuda_spins_read(struct target_cuda *c, uint64_t deadline_ns, struct rpc_arena *a, struct target_waves *ret);
 
 /* ------------------------------------------------------------------ arguments.c --------------- */
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Registers and memory of one warp. */
+#include <endian.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -241,6 +242,75 @@ const char *cuda_mbarriers_read(struct target_cuda *c, uint64_t deadline_ns, str
 		mbarriers_add(&m, i, view.pcs, view.lanes, &module->mbarriers, &from, clock_now_ns() >= deadline_ns);
 	}
 	return mbarriers_missing(&m, a);
+}
+
+/* ------------------------------------------------------------------ what they poll ----------- */
+
+struct polling_warp {
+	struct live_warp warp;
+	uint64_t grid;
+};
+
+static bool read_one(const void *ctx, bool is_uniform, uint32_t lane, uint32_t number, uint32_t *ret)
+{
+	const enum cuda_words what = is_uniform ? CUDA_WORDS_UNIFORM_REGISTERS : CUDA_WORDS_REGISTERS;
+
+	return read_words(&((const struct polling_warp *)ctx)->warp, what, lane, number, 1, ret) == 1;
+}
+
+/* The driver shows arguments as a space of their own, or else as part of constant bank 0. */
+static bool read_argument(const void *ctx, uint32_t offset, uint32_t *ret)
+{
+	const struct polling_warp *p = ctx;
+	struct cudbgshim *shim = p->warp.c->shim;
+	uint64_t bank;
+	uint32_t size;
+	bool good = cudbgshim_read_memory(shim, CUDBGSHIM_SPACE_PARAM, &p->warp.at, offset, ret, sizeof(*ret)) == 0 ||
+		    (cudbgshim_get_const_bank(shim, &p->warp.at, p->grid, 0, &bank, &size) == 0 &&
+		     (uint64_t)offset + sizeof(*ret) <= size &&
+		     cudbgshim_read_memory(shim, CUDBGSHIM_SPACE_GLOBAL, &p->warp.at, bank + offset, ret,
+					   sizeof(*ret)) == 0);
+
+	*ret = le32toh(*ret);
+	return good;
+}
+
+static bool read_polled(const void *ctx, enum waits_sass_space space, uint32_t lane, uint64_t address, void *buf,
+			uint32_t size)
+{
+	static const enum cudbgshim_space spaces[] = { [WAITS_SASS_GLOBAL] = CUDBGSHIM_SPACE_GLOBAL,
+						       [WAITS_SASS_GENERIC] = CUDBGSHIM_SPACE_GENERIC,
+						       [WAITS_SASS_SHARED] = CUDBGSHIM_SPACE_SHARED };
+	const struct live_warp *l = &((const struct polling_warp *)ctx)->warp;
+	struct cudbgshim_place at = l->at;
+
+	at.lane = lane;
+	return cudbgshim_read_memory(l->c->shim, spaces[space], &at, address, buf, size) == 0;
+}
+
+const char *cuda_spins_read(struct target_cuda *c, uint64_t deadline_ns, struct rpc_arena *a, struct target_waves *ret)
+{
+	const struct cuda_module *module = NULL;
+	struct spins s;
+
+	if (spins_begin(&s, a, ret) < 0)
+		return NULL;
+	for (uint32_t i = 0; i < ret->n_waves; i++) {
+		const struct wave *w = &ret->waves[i];
+		const struct polling_warp one = {
+			.warp = { .c = c, .at = { .dev = w->gpu_id, .sm = w->unit, .warp = w->index } },
+			.grid = w->dispatch,
+		};
+		const struct spin_source from = { read_one, read_argument, read_polled, &one };
+		struct cuda_warp view;
+
+		module = module_at(c, w->gpu_id, w->pc, module);
+		if (!module || !module->spins.n)
+			continue;
+		cuda_warp_of(&c->devices[w->gpu_id], w->unit, w->index, &view);
+		spins_add(&s, i, view.pcs, view.lanes, &module->spins, &from, clock_now_ns() >= deadline_ns);
+	}
+	return spins_missing(&s, a);
 }
 
 /* ------------------------------------------------------------------ one stop ----------------- */

@@ -486,6 +486,8 @@ static int read_all(struct look *l)
 		read_examples(l);
 	if (r == 0 && l->from->mbarriers)
 		add_missing(l, cuda_mbarriers_read(c, l->deadline_ns, l->a, l->ret));
+	if (r == 0 && l->from->mbarriers)
+		add_missing(l, cuda_spins_read(c, l->deadline_ns, l->a, l->ret));
 	return r;
 }
 

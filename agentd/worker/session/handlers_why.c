@@ -9,8 +9,8 @@
 #include "base/clock.h"
 
 /*
- * A core's memory answers, and of NVIDIA's devices no word is read; of a process, only a thread that may be late reads
- * at addresses that the process names.
+ * A core's memory answers, and words of NVIDIA's devices were read in the stop, by their driver; of a process, only a
+ * thread that may be late reads at addresses that the process names.
  */
 static struct late_memory *memory_of(struct session *s)
 {

@@ -15,7 +15,7 @@ struct snapshot_options {
 	bool each_wave; /**< List the waves besides the groups. */
 	const struct rpc_wave_select *select; /**< The waves to list; NULL: all. */
 	bool registers; /**< Show the registers of the groups' representatives. */
-	bool mbarriers; /**< Read what waves of NVIDIA's devices wait for in shared memory. */
+	bool mbarriers; /**< Read what waves of NVIDIA's devices wait for in shared memory, and poll. */
 	bool all_arguments; /**< Show those of all kernels, and hidden ones. */
 	uint32_t **ret_group_of; /**< Gets the position of each wave's group, in the arena; NULL: nobody asks. */
 	bool no_stop;	 /**< Waves are wanted, but nothing may be stopped: only say so. */

@@ -54,7 +54,7 @@ struct target_waves_from {
 	uint32_t max_stop_ms;
 	bool registers; /**< Of one wave at each place, too. */
 	bool all_arguments; /**< Of all dispatches, not only of the first few. */
-	bool mbarriers; /**< NVIDIA: what is waited for in shared memory and clusters, too. */
+	bool mbarriers; /**< NVIDIA: what is waited for and polled in memory, and sizes of clusters, too. */
 };
 
 /** What a look at the waves meant for one queue. */
@@ -92,6 +92,24 @@ struct target_cluster {
 	bool is_unknown;  /**< The size is not known. */
 };
 
+/** NVIDIA: lanes of a wave that are in a loop which polls a word of memory, the first of those who are in it. */
+struct target_spin {
+	uint32_t wave;	 /**< Position of the wave. */
+	uint64_t pc;	 /**< Of the lane. */
+	uint64_t begin, load, end; /**< The loop, and its load. */
+	uint32_t lane, lanes; /**< The lane that was looked at, and all of the wave that are in the loop. */
+	uint32_t warps; /**< In the loop, of the same dispatch. */
+	bool is_lock, sleeps; /**< The load is a compare and swap; the loop sleeps. */
+	bool is_shared; /**< The address is one of memory of the workgroup. */
+	bool is_read;	/**< The members below were. */
+	uint64_t address;
+	uint8_t bytes, op; /**< Of the word; enum waits_compare. */
+	bool is_signed;
+	uint64_t with, mask; /**< The loop ends when (word & mask) compares so with it. */
+	bool has_value;
+	uint64_t value; /**< The word, of the same stop. */
+};
+
 struct target_waves {
 	struct wave *waves; /**< Those of a queue and die together, workgroup by workgroup. */
 	size_t n_waves;
@@ -103,6 +121,8 @@ struct target_waves {
 	size_t n_mbarriers;
 	struct target_cluster *clusters; /**< In the order of the waves. */
 	size_t n_clusters;
+	struct target_spin *spins; /**< In the order of the waves. */
+	size_t n_spins;
 	/** Of some dispatches.  Those of others may still be where the waves say. */
 	struct target_arguments *arguments;
 	size_t n_arguments;

@@ -11,7 +11,7 @@
 #include "base/vec.h"
 
 #define CAUSES_MAX   64u
-#define EVIDENCE_MAX 6u
+#define EVIDENCE_MAX 8u
 /* Of a graph; what is larger than it was written by somebody who wants it to be. */
 #define NODES_MAX 8192u
 #define EDGES_MAX 32768u
@@ -473,6 +473,7 @@ static void find_missing(struct look *l)
 static void find_waits(struct look *l, struct rpc_why_get_result *ret)
 {
 	if (look_is_nvidia(l)) {
+		look_at_spins(l);
 		look_at_warps(l);
 		look_at_clusters(l);
 		return;

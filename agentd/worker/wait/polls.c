@@ -5,19 +5,11 @@
 #include <string.h>
 
 #include "agentd/worker/snapshot/hash.h"
-#include "agentd/worker/wait/look.h"
+#include "agentd/worker/wait/polls.h"
 
 /* Most words of one wave that are read: with 64 places that is all that is read of memory. */
 #define WORDS_MAX 8u
 #define LANES	  64u
-
-/* A word, and how many lanes of the wave poll it. */
-struct polled {
-	struct waits_word word;
-	uint64_t value;
-	bool is_known;
-	uint32_t lanes;
-};
 
 /* What a wave polls. */
 struct words {
@@ -116,8 +108,8 @@ static const char *word_text(struct look *l, const struct polled *p)
 	const char *value = p->is_known ? rpc_arena_printf(l->arena, "0x%llx", (unsigned long long)p->value) :
 					  "not readable";
 
-	return rpc_arena_printf(l->arena, "the word at 0x%llx (value %s)", (unsigned long long)p->word.address,
-				value ? value : "?");
+	return rpc_arena_printf(l->arena, "the word at %s0x%llx (value %s)", p->is_shared ? "shared " : "",
+				(unsigned long long)p->word.address, value ? value : "?");
 }
 
 static const char *until_text(struct look *l, const struct waits_word *w)
@@ -129,16 +121,16 @@ static const char *until_text(struct look *l, const struct waits_word *w)
 }
 
 static const char *who_text(struct look *l, const struct wave *w, const struct rpc_wait_at *at,
-			    const struct waits_poll *p, const struct words *words)
+			    const struct poll_loop *loop, const struct polled *p)
 {
-	const struct polled *first = &words->list[0];
-	const char *more = words->n == 1 ? "" :
-					   rpc_arena_printf(l->arena, ", and %s%zu more words of other lanes",
-							    words->others ? "at least " : "", words->n - 1);
+	const char *who = look_wave_text(l, w);
+	const char *does = loop->is_lock ? "tries to take the lock in" : "polls";
 
-	return rpc_arena_printf(l->arena, "%s, at %s, %s %s %s%s", look_wave_text(l, w), look_place(l, at),
-				p->is_lock ? "tries to take the lock in" : "polls", word_text(l, first),
-				until_text(l, &first->word), more ? more : "");
+	/* Of several lanes, other than of one wave. */
+	if (!strcmp(look_verb(who), "wait"))
+		does = loop->is_lock ? "try to take the lock in" : "poll";
+	return rpc_arena_printf(l->arena, "%s, at %s, %s %s %s%s", who, look_place(l, at), does, word_text(l, p),
+				until_text(l, &p->word), loop->more);
 }
 
 /* ------------------------------------------------------------------ one wait ----------------- */
@@ -163,20 +155,24 @@ void look_tell_word(struct rpc_wait *to, const struct waits_word *word, bool is_
 						     .has_is_signed = word->is_signed, .is_signed = true };
 }
 
-static void add_evidence(struct look *l, struct rpc_wait *to, uint64_t loop, const struct waits_poll *p,
-			 const struct words *words, uint32_t here)
+static void add_evidence(struct look *l, struct rpc_wait *to, const struct poll_loop *loop, const struct polled *p)
 {
 	look_add_evidence(l, to, "loop",
-			  rpc_arena_printf(l->arena, "0x%llx to 0x%llx", (unsigned long long)loop,
-					   (unsigned long long)(loop + p->end - p->begin)));
-	look_add_evidence(l, to, p->is_lock ? "compare and swap" : "load",
-			  rpc_arena_printf(l->arena, "0x%llx", (unsigned long long)(loop + p->load - p->begin)));
-	look_add_evidence(l, to, "lanes", rpc_arena_printf(l->arena, "%u", words->list[0].lanes));
-	if (p->sleeps)
+			  rpc_arena_printf(l->arena, "0x%llx to 0x%llx", (unsigned long long)loop->begin,
+					   (unsigned long long)loop->end));
+	look_add_evidence(l, to, loop->is_lock ? "compare and swap" : "load",
+			  rpc_arena_printf(l->arena, "0x%llx", (unsigned long long)loop->load));
+	look_add_evidence(l, to, "lanes", rpc_arena_printf(l->arena, "%u", p->lanes));
+	if (p->is_shared)
+		look_add_evidence(l, to, "memory", "shared");
+	if (loop->sleeps)
 		look_add_evidence(l, to, "the loop", "sleeps");
-	if (here > 1)
-		look_add_evidence(l, to, "waves at this place, of which this is one", rpc_arena_printf(l->arena, "%u", here));
-	look_add_evidence(l, to, "value", "read when the queues ran again");
+	if (loop->here > 1)
+		look_add_evidence(l, to,
+				  look_is_nvidia(l) ? "warps in this loop, of which this is one" :
+						      "waves at this place, of which this is one",
+				  rpc_arena_printf(l->arena, "%u", loop->here));
+	look_add_evidence(l, to, "value", loop->read);
 }
 
 /* The word: who writes it is not known, and who may be late accuses nobody. */
@@ -197,31 +193,48 @@ static void add_word(struct look *l, size_t wait, const struct polled *p)
 	to->missing_count = 1;
 }
 
-static void add_poll(struct look *l, const struct wave *w, uint64_t loop, const struct waits_poll *p,
-		     const struct words *words, const struct polled *first, uint32_t here)
+void polls_add(struct look *l, const struct wave *w, const struct wave *whole, const struct poll_loop *loop,
+	       const struct polled *p)
 {
 	struct rpc_wait_at at = look_at(l, w);
-	uint64_t name = name_of(w, loop, &first->word);
+	uint64_t name = name_of(whole, loop->begin, &p->word);
 	bool is_new = l->before && !past_knows(l->before, name);
 	size_t wait = l->n_waits;
-	struct look_wait *added = look_add_wait(l, p->is_lock ? RPC_WAIT_KIND_LOCK : RPC_WAIT_KIND_SPIN,
-						RPC_WAIT_NODE_KIND_WAVE, who_text(l, w, &at, p, words), name,
-						first->value);
+	struct look_wait *added = look_add_wait(l, loop->is_lock ? RPC_WAIT_KIND_LOCK : RPC_WAIT_KIND_SPIN,
+						RPC_WAIT_NODE_KIND_WAVE, who_text(l, w, &at, loop, p), name, p->value);
 
 	if (!added)
 		return;
 	/* Another wave of the loop may be the one that is looked at by now. */
 	added->changed = added->changed && !is_new;
-	added->rpc.confidence = first->is_known ? RPC_CONFIDENCE_INFERRED : RPC_CONFIDENCE_UNKNOWN;
+	added->rpc.confidence = p->is_known ? RPC_CONFIDENCE_INFERRED : RPC_CONFIDENCE_UNKNOWN;
 	added->rpc.waves = 1;
 	added->rpc.alike = 1;
-	look_note(l, w, wait);
+	look_note(l, whole, wait);
 	l->nodes[added->node].wave = w;
 	l->nodes[added->node].node.end = WAITS_END_RUNS;
 	look_tell_wave(l, &added->rpc, w);
-	look_tell_word(&added->rpc, &first->word, first->is_known, first->value);
-	add_evidence(l, &l->waits[wait].rpc, loop, p, words, here);
-	add_word(l, wait, first);
+	look_tell_word(&added->rpc, &p->word, p->is_known, p->value);
+	add_evidence(l, &l->waits[wait].rpc, loop, p);
+	add_word(l, wait, p);
+}
+
+/* ------------------------------------------------------------------ AMD's -------------------- */
+
+static void add_poll(struct look *l, const struct wave *w, const struct look_code *c, const struct words *words,
+		     const struct polled *first, uint32_t here)
+{
+	struct poll_loop loop = { .begin = c->loop, .load = c->loop + c->poll.load - c->poll.begin,
+				  .end = c->loop + c->poll.end - c->poll.begin, .is_lock = c->poll.is_lock,
+				  .sleeps = c->poll.sleeps, .here = here, .read = "read when the queues ran again",
+				  .more = "" };
+	const char *more = words->n == 1 ? NULL :
+					   rpc_arena_printf(l->arena, ", and %s%zu more words of other lanes",
+							    words->others ? "at least " : "", words->n - 1);
+
+	if (more)
+		loop.more = more;
+	polls_add(l, w, w, &loop, first);
 }
 
 /* @return the first word that is not yet as it should be; NULL: the loop ends. */
@@ -294,7 +307,7 @@ static void look_at_one(struct look *l, const struct rpc_wave_registers *r)
 		return;
 	first = first_open(&words);
 	if (first && !look_add_grid(l, r, w, c, &first->word))
-		add_poll(l, w, c->loop, &c->poll, &words, first, count_at(l, w));
+		add_poll(l, w, c, &words, first, count_at(l, w));
 }
 
 void look_at_polls(struct look *l)

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+#include "agentd/worker/spin/spin.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/elf_view.h"
+#include "base/reader.h"
+#include "base/vec.h"
+#include "symbols/image.h"
+#include "waits/sass.h"
+
+/* Of one image. */
+#define SITES_MAX 16384u
+/* Loops that the lanes of one warp are in, of those that are compared. */
+#define LOOPS_MAX 4u
+
+/* ------------------------------------------------------------------ instructions ------------- */
+
+static int search_section(const struct elf_view *elf, const Elf64_Shdr *section, const char *arch,
+			  struct spin_sites *ret)
+{
+	size_t size, at = 0;
+	const uint8_t *code = elf_view_bytes(elf, section, &size);
+	struct waits_sass_poll p;
+
+	for (; code && waits_sass_poll_find(arch, code, size, &at, &p) == 0; at += WAITS_SASS_BYTES) {
+		if (ret->n == SITES_MAX) {
+			ret->is_cut = true;
+			return 0;
+		}
+		if (vec_reserve(&ret->list, ret->n, 1, &ret->capacity, sizeof(*ret->list)) < 0)
+			return -ENOMEM;
+		ret->list[ret->n++] = (struct spin_site){ .begin = section->sh_addr + p.begin,
+							  .end = section->sh_addr + p.end,
+							  .load = section->sh_addr + p.load, .poll = p };
+	}
+	return 0;
+}
+
+static int compare(const void *x, const void *y)
+{
+	const struct spin_site *a = x, *b = y;
+
+	return a->begin < b->begin ? -1 : a->begin > b->begin;
+}
+
+int spin_sites_find(const struct symbols_image *image, const char *arch, struct spin_sites *ret)
+{
+	const struct elf_view *elf = symbols_image_elf(image);
+
+	*ret = (struct spin_sites){ 0 };
+	for (size_t i = 0; i < elf->n_sections; i++) {
+		const Elf64_Shdr s = elf_view_section(elf, i);
+
+		if (s.sh_type != SHT_PROGBITS || !(s.sh_flags & SHF_EXECINSTR) || !s.sh_addr)
+			continue;
+		if (search_section(elf, &s, arch, ret) < 0) {
+			spin_sites_deinit(ret);
+			return -ENOMEM;
+		}
+	}
+	if (ret->n)
+		qsort(ret->list, ret->n, sizeof(*ret->list), compare);
+	return 0;
+}
+
+void spin_sites_deinit(struct spin_sites *s)
+{
+	free(s->list);
+	*s = (struct spin_sites){ 0 };
+}
+
+/* @return the loop that the pc is in; NULL: none.  No loop lies in another one: the branch back is its only one. */
+static const struct spin_site *site_at(const struct spin_sites *s, uint64_t pc)
+{
+	const struct spin_site *site;
+	size_t low = 0, high = s->n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (s->list[middle].begin <= pc)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	site = low ? &s->list[low - 1] : NULL;
+	return site && pc < site->end ? site : NULL;
+}
+
+/* ------------------------------------------------------------------ one loop ----------------- */
+
+struct lane {
+	const struct spin_source *from;
+	uint32_t number;
+};
+
+static bool read_operand(const void *ctx, const struct waits_sass_operand *o, uint32_t *ret)
+{
+	const struct lane *l = ctx;
+
+	if (o->kind == WAITS_SASS_BANK)
+		return l->from->argument(l->from->ctx, o->value, ret);
+	return l->from->word(l->from->ctx, o->kind == WAITS_SASS_UNIFORM, l->number, o->value, ret);
+}
+
+/* All operands, or nothing is known of the loop; of memory, nothing is known that the lane could not read itself. */
+static void read_word(const struct spin_source *from, const struct waits_sass_poll *p, struct target_spin *to)
+{
+	const struct lane lane = { .from = from, .number = to->lane };
+	struct waits_word word;
+	uint8_t bytes[8];
+	struct reader r;
+
+	if (waits_sass_poll_word(p, read_operand, &lane, &word) < 0)
+		return;
+	to->is_read = true;
+	to->address = word.address;
+	to->bytes = word.bytes;
+	to->op = (uint8_t)word.op;
+	to->is_signed = word.is_signed;
+	to->with = word.with;
+	to->mask = word.mask;
+	if (word.address % word.bytes ||
+	    !from->memory(from->ctx, p->space, to->lane, word.address, bytes, word.bytes))
+		return;
+	reader_init(&r, bytes, word.bytes);
+	to->value = word.bytes == 8 ? reader_u64(&r) : reader_u32(&r);
+	to->has_value = true;
+}
+
+/* ------------------------------------------------------------------ one look ----------------- */
+
+int spins_begin(struct spins *s, struct rpc_arena *a, struct target_waves *waves)
+{
+	*s = (struct spins){ .waves = waves };
+	waves->n_spins = 0;
+	waves->spins = rpc_arena_array(a, SPINS_MAX, sizeof(*waves->spins));
+	return waves->spins ? 0 : -ENOMEM;
+}
+
+static struct target_spin *find(const struct spins *s, const struct wave *w, const struct spin_site *site)
+{
+	for (size_t i = 0; i < s->waves->n_spins; i++) {
+		struct target_spin *known = &s->waves->spins[i];
+		const struct wave *of = &s->waves->waves[known->wave];
+
+		if (known->begin == site->begin && of->gpu_id == w->gpu_id && of->queue_id == w->queue_id &&
+		    of->dispatch == w->dispatch)
+			return known;
+	}
+	return NULL;
+}
+
+static uint32_t lanes_in(const struct spin_site *site, const uint64_t *pcs, uint32_t lanes)
+{
+	uint32_t in = 0;
+
+	for (uint32_t left = lanes; left; left &= left - 1) {
+		uint32_t lane = (uint32_t)__builtin_ctz(left);
+
+		if (pcs[lane] >= site->begin && pcs[lane] < site->end)
+			in |= UINT32_C(1) << lane;
+	}
+	return in;
+}
+
+void spins_add(struct spins *s, uint32_t wave, const uint64_t *pcs, uint32_t lanes, const struct spin_sites *sites,
+	       const struct spin_source *from, bool late)
+{
+	uint32_t in;
+
+	s->cut += sites && sites->is_cut;
+	for (uint32_t left = lanes, n = 0; sites && sites->n && left && n < LOOPS_MAX; left &= ~in) {
+		const uint32_t lane = (uint32_t)__builtin_ctz(left);
+		const struct spin_site *site = site_at(sites, pcs[lane]);
+		struct target_spin *to;
+
+		in = site ? lanes_in(site, pcs, lanes) : UINT32_C(1) << lane;
+		if (!site)
+			continue;
+		n++;
+		to = find(s, &s->waves->waves[wave], site);
+		if (to) {
+			to->warps++;
+			continue;
+		}
+		if (late || s->waves->n_spins == SPINS_MAX) {
+			s->left_out++;
+			return;
+		}
+		to = &s->waves->spins[s->waves->n_spins++];
+		*to = (struct target_spin){ .wave = wave, .pc = pcs[lane], .begin = site->begin, .end = site->end,
+					    .load = site->load, .lane = lane, .lanes = in, .warps = 1,
+					    .is_lock = site->poll.is_lock, .sleeps = site->poll.sleeps,
+					    .is_shared = site->poll.space == WAITS_SASS_SHARED };
+		read_word(from, &site->poll, to);
+	}
+}
+
+const char *spins_missing(const struct spins *s, struct rpc_arena *a)
+{
+	if (s->left_out)
+		return rpc_arena_printf(a, "words that are polled: %u warps are in a loop that was not looked at, for lack of "
+					   "time, or because there are too many", s->left_out);
+	return s->cut ? "words that are polled: loops of a code object that has too many" : NULL;
+}

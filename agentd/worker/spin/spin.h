@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_SPIN_H
+#define WORKER_SPIN_H
+
+/**
+ * @file spin.h
+ * Warps in loops that poll memory, live or in a core.
+ *
+ * As with barriers in memory (mbarrier.h), the loops of each image are searched for when it is looked at first.  Of
+ * those who are in one loop of one grid, the first is read.
+ */
+
+#include "agentd/worker/target/target.h"
+#include "waits/sass_poll.h"
+
+struct symbols_image;
+
+/** Most loops of grids whose registers and words are read in one look: up to seven reads each. */
+#define SPINS_MAX 64u
+
+/** A loop. */
+struct spin_site {
+	uint64_t begin, end, load;
+	struct waits_sass_poll poll;
+};
+
+/** Those of an image, ascending. */
+struct spin_sites {
+	struct spin_site *list;
+	size_t n, capacity;
+	bool is_cut; /**< There are more than are kept. */
+};
+
+/** Find the loops of a relocated image.  @param arch  NULL: not known.  @return 0, -ENOMEM. */
+int spin_sites_find(const struct symbols_image *image, const char *arch, struct spin_sites *ret);
+/** Free a list; accepts a zeroed one. */
+void spin_sites_deinit(struct spin_sites *s);
+
+/** Where registers and memory of a stopped warp come from. */
+struct spin_source {
+	/** @return whether a register of a lane, or a uniform one of the warp, was read. */
+	bool (*word)(const void *ctx, bool is_uniform, uint32_t lane, uint32_t number, uint32_t *ret);
+	/** @return whether 32 bits of constant bank 0 were read: what was passed to the kernel. */
+	bool (*argument)(const void *ctx, uint32_t offset, uint32_t *ret);
+	/** @return whether all bytes were read. */
+	bool (*memory)(const void *ctx, enum waits_sass_space space, uint32_t lane, uint64_t address, void *buf,
+		       uint32_t size);
+	const void *ctx;
+};
+
+/** All of one look. */
+struct spins {
+	struct target_waves *waves; /**< Gets them. */
+	uint32_t left_out; /**< Warps that were not looked at, for lack of room or time. */
+	uint32_t cut;	   /**< Warps in images of which not all loops are known. */
+};
+
+/** Make room for those of one look.  @return 0, -ENOMEM. */
+int spins_begin(struct spins *s, struct rpc_arena *a, struct target_waves *waves);
+/**
+ * Read what the lanes of a warp poll.
+ * @param wave   Position of the warp.
+ * @param pcs    Of its lanes, of which those in @p lanes are there.
+ * @param sites  Of the image that it executes; NULL: not known.
+ * @param late   There is no time left.
+ */
+void spins_add(struct spins *s, uint32_t wave, const uint64_t *pcs, uint32_t lanes, const struct spin_sites *sites,
+	       const struct spin_source *from, bool late);
+/** @return what is missing of them, in the arena; NULL for nothing. */
+const char *spins_missing(const struct spins *s, struct rpc_arena *a);
+
+#endif /* WORKER_SPIN_H */

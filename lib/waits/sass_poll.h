@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WAITS_SASS_POLL_H
+#define WAITS_SASS_POLL_H
+
+/**
+ * @file sass_poll.h
+ * Loops of NVIDIA devices, from sm_80 on, that read a word of memory until it compares as it should.
+ *
+ * Each instruction of such a loop is known bit by bit; a loop with any other one is not told.  Address and operands are
+ * taken from registers that the loop does not write.
+ */
+
+#include "waits/poll.h"
+
+/** How long a loop may be, in bytes. */
+#define WAITS_SASS_POLL_REACH 512u
+
+/** Where 32 bits come from. */
+struct waits_sass_operand {
+	enum {
+		WAITS_SASS_NONE,
+		WAITS_SASS_CONSTANT, /**< `value`. */
+		WAITS_SASS_REGISTER, /**< Of the lane: number `value`. */
+		WAITS_SASS_UNIFORM,  /**< Of the warp: number `value`. */
+		WAITS_SASS_BANK,     /**< Constant bank 0, which holds the arguments, at `value`. */
+	} kind;
+	uint32_t value;
+};
+
+/** A loop that polls. */
+struct waits_sass_poll {
+	uint32_t begin, load, end; /**< Offsets in the code: the first byte, the load, and what is behind the branch. */
+	bool is_lock;		   /**< The load is a compare and swap. */
+	bool sleeps;
+	enum waits_sass_space {
+		WAITS_SASS_GLOBAL,
+		WAITS_SASS_GENERIC, /**< Global, unless the device says that it is memory of the block or lane. */
+		WAITS_SASS_SHARED,
+	} space;
+	uint8_t bytes;			   /**< Of the word: 4 or 8. */
+	struct waits_sass_operand base[3]; /**< Lower and upper half of an address, and what is added. */
+	int32_t offset;			   /**< Added as well. */
+	/** The loop ends when ((word & mask) ^ toggle), of those that there are, compares so with `with`. */
+	enum waits_compare op;
+	bool is_signed;
+	struct waits_sass_operand with[2], mask, toggle; /**< Lower half first. */
+};
+
+/**
+ * Find the next loop that polls.
+ * @param code  Instructions, one behind the other.
+ * @param at    Where to begin to search for the loop's branch, a multiple of WAITS_SASS_BYTES; gets its position.
+ * @return 0, -ENOENT (there is none), -ENOTSUP (unknown architecture).
+ */
+int waits_sass_poll_find(const char *arch, const void *code, size_t size, size_t *at, struct waits_sass_poll *ret);
+
+/** What an operand is that is neither a constant nor none.  @return whether it is known. */
+typedef bool waits_sass_operand_fn(const void *ctx, const struct waits_sass_operand *o, uint32_t *ret);
+
+/**
+ * Tell what a lane polls.
+ * @return 0, -ENODATA: an operand is not known; -ENOTSUP: the condition is none that struct waits_word has.
+ */
+int waits_sass_poll_word(const struct waits_sass_poll *p, waits_sass_operand_fn *get, const void *ctx,
+			 struct waits_word *ret);
+
+#endif /* WAITS_SASS_POLL_H */

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* Which loops that poll memory lib/waits finds in code: usage: sass_polls ARCH <CODE.  A line for each. */
+#include <stdio.h>
+
+#include "waits/sass.h"
+#include "waits/sass_poll.h"
+
+static void put(struct waits_sass_operand o)
+{
+	static const char *const forms[] = { "-", "", "R", "UR", "c" };
+
+	if (o.kind == WAITS_SASS_NONE)
+		printf(" -");
+	else if (o.kind == WAITS_SASS_REGISTER || o.kind == WAITS_SASS_UNIFORM)
+		printf(" %s%u", forms[o.kind], o.value);
+	else
+		printf(" %s0x%x", forms[o.kind], o.value);
+}
+
+int main(int argc, char **argv)
+{
+	static const char *const spaces[] = { "LDG", "LD", "LDS" };
+	static unsigned char code[1 << 20];
+	size_t size = fread(code, 1, sizeof(code), stdin), at = 0;
+	struct waits_sass_poll p;
+
+	for (; argc > 1 && waits_sass_poll_find(argv[1], code, size, &at, &p) == 0; at += WAITS_SASS_BYTES) {
+		printf("%u %u %u %s %u %d", p.begin, p.load, p.end, p.is_lock ? "ATOMG.CAS" : spaces[p.space], p.bytes, p.offset);
+		put(p.base[0]);
+		put(p.base[2]);
+		printf(" %s%s", waits_compare_name(p.op), p.is_signed ? ".s" : "");
+		put(p.with[0]);
+		put(p.with[1]);
+		put(p.mask);
+		put(p.toggle);
+		putchar('\n');
+	}
+	return 0;
+}

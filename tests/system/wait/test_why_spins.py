@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Warps of NVIDIA's devices that poll memory: the word, what is in it, what it has to be; and nobody is accused."""
+import json
+import os
+import sys
+
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+import pytest
+
+from harness import BIN, ROOT, CudaScene
+
+CUBIN = ROOT / "sim/scenes/cuda/flags-sm_90.cubin"
+FLAG = 0x7F5C80000000
+# Loops of the kernels, and the warp that is in one.
+FORWARD, CONSUME, APPEND, STAGE = 0x90, 0xC0, 0x70, 0x190
+
+
+def registers(**values):
+    return [f"gpu register 0 0 0 0 {name[1:]} {value:#x}" if name[0] == "r" else f"gpu uniform 0 0 0 {name[1:]} {value:#x}"
+            for name, value in values.items()]
+
+
+def address(first, value):
+    return {f"r{first}": value & 0xFFFFFFFF, f"r{first + 1}": value >> 32}
+
+
+def forward(value="06000000", at=FLAG, wanted=7, pc=FORWARD):
+    return ["gpu launch forward grid=1 block=128 pc=0xf0", *([f"gpu memory global {at:#x} hex={value}"] if value else []),
+            f"gpu warp 0 0 0 pc={pc:#x} active=1", *registers(**address(4, at), u7=wanted)]
+
+
+class Flags(CudaScene):
+    """A kernel of flags.cu, as the script has it."""
+
+    def __init__(self, script, cubin=CUBIN):
+        super().__init__(app=None)
+        self.script, self.cubin = script, cubin
+
+    def __enter__(self):
+        super().__enter__()
+        lines = [f"init; gpu devices 1 sms=132 warps=64; context 0; module {self.cubin}", *self.script]
+        self.app = self.start_app("; ".join(lines) + "; listen")
+        return self
+
+    def why(self, **more):
+        if not hasattr(self, "session"):
+            self.session = self.attach()
+        doc = self.rpc.call("why.get", session=self.session, **more)
+        print(json.dumps(doc))
+        return doc
+
+
+def spins(doc):
+    return [w for w in doc["waits"] if w["kind"] in ("spin", "lock")]
+
+
+def culprits(doc):
+    return [c for c in doc["causes"] if c["culprit"]]
+
+
+@pytest.mark.parametrize("pc", range(FORWARD, FORWARD + 80, 16))
+def test_a_warp_that_polls_is_told_with_its_word(pc):
+    """Wherever in the loop it is; and the block's barrier waits for it."""
+    with Flags(forward(pc=pc)) as s:
+        doc = s.why()
+    spin, = spins(doc)
+    assert spin["kind"] == "spin" and spin["confidence"] == "inferred" and "stuck" not in spin, spin
+    assert spin["object"] == {"address": hex(FLAG), "bytes": 4, "value": "0x6"}, spin
+    assert spin["condition"] == {"op": "eq", "value": "0x7"}, spin
+    assert "polls the word at 0x7f5c80000000 (value 0x6) until it is 0x7" in spin["who"], spin
+    assert {"what": "value", "value": "read in the same stop"} in spin["evidence"], spin
+    names = [n["text"] for n in doc["nodes"]]
+    edges = {(names[e["from"]].split(" of ")[0], names[e["to"]].split(" ")[0]) for e in doc["edges"]}
+    assert edges == {("warps 0-3", "lane"), ("lane 0", "whoever")}, edges
+    assert not culprits(doc) and doc["complete"], doc
+
+
+def test_where_the_word_is_as_it_should_be_nobody_waits():
+    with Flags(forward("07000000")) as s:
+        doc = s.why()
+    assert not spins(doc), doc
+
+
+@pytest.mark.parametrize("pc", [FORWARD - 16, FORWARD + 80])
+def test_who_is_beside_the_loop_does_not_poll(pc):
+    with Flags(forward(pc=pc)) as s:
+        assert not spins(s.why())
+
+
+@pytest.mark.parametrize("value, moves", [("06000000", None), ("05000000", False)])
+def test_a_word_that_moves_is_told_to_move(value, moves):
+    with Flags(forward()) as s:
+        first = s.why()
+        s.control(f"memory global {FLAG:#x} hex={value}")
+        second = s.why(since=first["sample"])
+    spin, = spins(second)
+    assert spin.get("stuck") is moves and not culprits(second), second
+    assert spin["object"]["value"] == f"0x{value[1]}", spin
+
+
+HOSTILE = {"unmapped": dict(value=None), "null": dict(value=None, at=0), "odd": dict(value=None, at=FLAG + 2),
+           "last": dict(value=None, at=0xFFFFFFFFFFFFFFFC), "wide": dict(value=None, at=1 << 63)}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_a_word_that_cannot_be_read_is_told_so(what):
+    with Flags(forward(**HOSTILE[what])) as s:
+        doc = s.why()
+        again = s.why(since=doc["sample"])
+    for each in (doc, again):
+        spin, = spins(each)
+        assert "value" not in spin["object"] and spin["confidence"] == "unknown" and "not readable" in spin["text"], spin
+        assert not culprits(each), each
+
+
+def test_half_a_word_is_none():
+    """64 bits, of which memory has 32."""
+    with Flags(["gpu launch consume grid=1 block=32 pc=0xc0", f"gpu memory global {FLAG:#x} size=4",
+                *registers(**address(2, FLAG), u6=5, u7=0)]) as s:
+        spin, = spins(s.why())
+    assert spin["object"] == {"address": hex(FLAG), "bytes": 8}, spin
+
+
+def test_a_place_in_a_ring_has_64_bits():
+    with Flags(["gpu launch consume grid=1 block=32 pc=0xc0", f"gpu memory global {FLAG:#x} hex=ffffffff00000000",
+                *registers(**address(2, FLAG), u6=0, u7=1)]) as s:
+        spin, = spins(s.why())
+    assert spin["object"]["value"] == "0xffffffff" and spin["condition"] == {"op": "gte", "value": "0x100000000"}, spin
+    assert {"what": "the loop", "value": "sleeps"} in spin["evidence"], spin
+
+
+def test_a_lock_is_told_as_one():
+    with Flags(["gpu launch append grid=1 block=32 pc=0x70", f"gpu memory global {FLAG:#x} hex=09000000",
+                *registers(**address(2, FLAG))]) as s:
+        spin, = spins(s.why())
+    assert spin["kind"] == "lock" and "tries to take the lock in the word at 0x7f5c80000000 (value 0x9) until it is 0x0" in spin["who"], spin
+
+
+def test_a_word_of_shared_memory():
+    with Flags(["gpu launch stage grid=1 block=32 shared=1024 pc=0x190", "gpu memory shared 0 0 0 0x100 hex=0000000000000000030000000400",
+                *registers(u4=0x100, u5=4)]) as s:
+        spin, = spins(s.why())
+    assert spin["object"] == {"address": "0x108", "bytes": 4, "value": "0x3"} and spin["condition"]["op"] == "gte", spin
+    assert "the word at shared 0x108" in spin["who"] and {"what": "memory", "value": "shared"} in spin["evidence"], spin
+
+
+def test_a_loop_that_stores_is_not_told(tmp_path):
+    """The YIELD of the loop is a store here."""
+    code = CUBIN.read_bytes()
+    loop = code.index((0x0000000404067980).to_bytes(8, "little"))
+    at = code.index((0x7946).to_bytes(8, "little"), loop)
+    assert at - loop == 32
+    cubin = tmp_path / "stores.cubin"
+    cubin.write_bytes(code[:at] + (0x0000000604007986).to_bytes(8, "little") + code[at + 8:])
+    with Flags(forward(), cubin) as s:
+        assert not spins(s.why())
+
+
+def test_warps_of_one_loop_are_told_with_the_first():
+    with Flags(["gpu launch forward grid=70 block=32 pc=0x90", f"gpu memory global {FLAG:#x} hex=06000000",
+                *registers(**address(4, FLAG), u7=7)]) as s:
+        spin, = spins(s.why())
+    assert {"what": "warps in this loop, of which this is one", "value": "70"} in spin["evidence"], spin
+
+
+def test_the_scene_names_the_flag(tmp_path):
+    """In words; and a core has the same."""
+    core = tmp_path / "core"
+    with CudaScene(app=None) as s:
+        s.app = s.start("app", [BIN / "gpu-agent-cuda-simapp", "--scene", "unset-flag"], env={"LD_LIBRARY_PATH": str(s.libraries)})
+        s.app.wait_line()
+        shown = s.ctl("why", s.app.pid, "--twice=1100")
+        print(shown.stdout)
+        text = " ".join(shown.stdout.split())
+        assert shown.returncode == 0 and "CAUSE" not in text and "STUCK" not in text, text
+        assert "at forward+0x90 (flags.cu:9), polls the word at 0x7f5c80000000 (value 0x6) until it is 0x7" in text, text
+        dumped = s.ctl("dump", s.app.pid, "-o", core, "--full", "--max-stop=60s")
+        assert dumped.returncode in (0, 8), dumped.stderr
+        of_core = json.loads(s.ctl("why", "--core", core, "-j").stdout)
+    spin, = spins(of_core)
+    assert spin["object"]["address"] == hex(FLAG) and spin["condition"] == {"op": "eq", "value": "0x7"}, spin
+
+
+def test_where_the_flag_is_set_the_scene_waits_for_nothing():
+    with CudaScene(app=None) as s:
+        s.app = s.start("app", [BIN / "gpu-agent-cuda-simapp", "--scene", "unset-flag", "--set", "value=07000000"],
+                        env={"LD_LIBRARY_PATH": str(s.libraries)})
+        s.app.wait_line()
+        doc = json.loads(s.ctl("why", s.app.pid, "-j").stdout)
+    assert not spins(doc) and not culprits(doc), doc
