@@ -2,7 +2,7 @@
 /*
  * Opcodes and fields are those that ptxas 13.0 makes for sm_75 to sm_121 of bar.sync, bar.red, bar.arrive and
  * bar.warp.sync; of these they are the same in all, but for the register of WARPSYNC and distances.  That of
- * cp.async.mbarrier.arrive is what it makes for sm_80, sm_90, sm_100 and sm_120, and those of barrier.cluster are the same
+ * cp.async.mbarrier.arrive is what it makes for sm_80, sm_90, sm_100 and sm_120.  Those of barrier.cluster are the same
  * from sm_90, the first one with clusters, to sm_121.
  */
 #include "waits/sass.h"

@@ -328,7 +328,7 @@ static bool follow(struct round *r, struct waits_sass_word w, uint32_t at)
 	return do_load(r, w, at);
 }
 
-/* Registers that an instruction of those that follow() knows writes: bits for the size of a load mean none in others. */
+/* Registers that an instruction which follow() knows writes: bits for the size of a load mean none in others. */
 static void note_writes(struct round *r, struct waits_sass_word w)
 {
 	const unsigned int to = (unsigned int)waits_sass_bits(w.low, 16, 8);

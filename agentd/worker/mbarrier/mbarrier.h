@@ -6,9 +6,9 @@
  * @file mbarrier.h
  * Warps at instructions that wait for barrier objects in shared memory or for their cluster, live or in a core.
  *
- * Registers, objects and sizes of clusters can be read only while the device stands still, and code is read only while it runs: so the
- * instructions of each image are searched for when it is looked at first, and only warps that stand at one of them
- * cost a read.
+ * Registers, objects and sizes of clusters can be read only while the device stands still, and code is read only while
+ * it runs: so the instructions of each image are searched for when it is looked at first, and only warps that stand at
+ * one of them cost a read.
  */
 
 #include "agentd/worker/target/target.h"

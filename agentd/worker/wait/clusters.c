@@ -127,6 +127,7 @@ static void add_party(struct look *l, const struct look_cluster *c, const struct
 	struct rpc_wait *to = &l->waits[c->wait].rpc;
 	struct rpc_wait_at at = look_at(l, u->w);
 	uint32_t node, from = l->waits[c->wait].node;
+	bool waits;
 
 	to->missing_count++;
 	if (!to->missing)
@@ -136,14 +137,15 @@ static void add_party(struct look *l, const struct look_cluster *c, const struct
 	node = node_of(l, u, &at);
 	if (node == LOOK_NONE)
 		return;
+	waits = l->nodes[node].rpc.has_wait;
 	look_add_edge(l, from, node, WAITS_INFERRED, c->may_arrive);
 	to->missing[to->n_missing++] = (struct rpc_wait_party){
-		.what = l->nodes[node].rpc.has_wait ?
+		.what = waits ?
 				rpc_arena_printf(l->arena, "%s, at %s, waits itself", look_wave_text(l, u->w), look_place(l, &at)) :
 				l->nodes[node].rpc.text,
 		.has_ref = true,
 		.ref = wave_ref((struct wave *)u->warp),
-		.state = l->nodes[node].rpc.has_wait ? RPC_WAIT_END_UNKNOWN : (enum rpc_wait_end)l->nodes[node].node.end,
+		.state = waits ? RPC_WAIT_END_UNKNOWN : (enum rpc_wait_end)l->nodes[node].node.end,
 		.has_at = true,
 		.at = at,
 	};

@@ -605,9 +605,11 @@ static void look_at_block(struct look *l, struct block *b)
 	for (uint32_t i = 0; i < b->n_places; i++)
 		add_wait(l, b, i, shape);
 	for (uint32_t i = 0; i < b->n_places; i++) {
-		if (b->places[i].wait == LOOK_NONE || b->places[i].first->object || waits_for_cluster(b->places[i].first))
+		const struct unit *first = b->places[i].first;
+
+		if (b->places[i].wait == LOOK_NONE || first->object || waits_for_cluster(first))
 			continue;
-		if (b->places[i].first->at.op == WAITS_SASS_WARP_SYNC)
+		if (first->at.op == WAITS_SASS_WARP_SYNC)
 			add_lane_parties(l, b, i);
 		else
 			add_barrier_parties(l, b, i);

@@ -74,7 +74,7 @@ void warps_add_party(struct look *l, const struct block *b, size_t wait, const s
 bool clusters_is_same(const struct wave *a, const struct wave *b, const uint32_t size[3]);
 /** All that is seen of the cluster of a block that waits for it; 0: it does not, or how large that is is not known. */
 uint64_t clusters_state_of(struct look *l, const struct block *b);
-/** Note a new wait for a cluster.  @param first  The first unit of the block that is in it.  @param wait  In the look. */
+/** Note a new wait for a cluster.  @param first  The first unit of the block in it.  @param wait  In the look. */
 void clusters_note(struct look *l, const struct block *b, const struct unit *first, size_t wait);
 
 /* mbarriers.c */

@@ -44,8 +44,8 @@ CUDA = {
                           "who could arrive", "inferred", False, "exits=0"),
     "fault-at-barrier": ("warp 3 of block (2,0,0) of gemm, at gemm+0x440 (train.cu:62), has stopped (memory_violation)", "inferred", True,
                          "code=0"),
-    "fault-before-cluster": ("warp 5 of block (5,0,0) of halo, at halo+0x160 (clusters.cu:12), has stopped (memory_violation)", "inferred", True,
-                             "code=0"),
+    "fault-before-cluster": ("warp 5 of block (5,0,0) of halo, at halo+0x160 (clusters.cu:12), has stopped (memory_violation)", "inferred",
+                             True, "code=0"),
 }
 SCENES = {("amd", name): row for name, row in AMD.items()} | {("cuda", name): row for name, row in CUDA.items()}
 # Warps that go round through these barriers would look alike, so that a circle of them is told and nobody is accused.

@@ -136,7 +136,8 @@ def test_a_lock_is_told_as_one():
     with Flags(["gpu launch append grid=1 block=32 pc=0x70", f"gpu memory global {FLAG:#x} hex=09000000",
                 *registers(**address(2, FLAG))]) as s:
         spin, = spins(s.why())
-    assert spin["kind"] == "lock" and "tries to take the lock in the word at 0x7f5c80000000 (value 0x9) until it is 0x0" in spin["who"], spin
+    assert spin["kind"] == "lock", spin
+    assert "tries to take the lock in the word at 0x7f5c80000000 (value 0x9) until it is 0x0" in spin["who"], spin
 
 
 def test_a_word_of_shared_memory():
