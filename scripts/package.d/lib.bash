@@ -64,6 +64,23 @@ build_root() {
 		"$1" "$root.tmp" "$(mirror)" >"$log" 2>&1 && cp -L /etc/resolv.conf "$root.tmp/etc/resolv.conf" && mv "$root.tmp" "$root"
 }
 
+# RELEASE ARCHITECTURE: the same for packages of another machine, built on this one.
+cross_root() {
+	local needs
+	needs=$(sed -n '/^Build-Depends:/,/^[^ ]/p' "$top/debian/control" | md5sum | cut -c 1-8)
+	root=$cache/$1-$2-build-$needs
+	[ -e "$root" ] && return
+	rm -rf --one-file-system "$cache/$1-$2-build-"*
+	# The second line is for the one program that runs while it builds (debian/rules).
+	mmdebstrap --quiet --variant=buildd --architectures="$(dpkg --print-architecture),$2" --include="lintian,crossbuild-essential-$2" \
+		--aptopt='APT::Install-Recommends "false"' \
+		--customize-hook='mkdir -p "$1/build/needs/debian"' --customize-hook="cp '$top/debian/control' \"\$1/build/needs/debian\"" \
+		--customize-hook='chroot "$1" apt-get -y -q -P nocheck build-dep /build/needs' \
+		--customize-hook="chroot \"\$1\" apt-get -y -q -a $2 -P cross,nocheck build-dep /build/needs" \
+		--customize-hook='rm -r "$1/build"' \
+		"$1" "$root.tmp" "$(mirror)" >"$log" 2>&1 && cp -L /etc/resolv.conf "$root.tmp/etc/resolv.conf" && mv "$root.tmp" "$root"
+}
+
 # RELEASE: print the tar of the smallest root that Debian makes.
 bare_root() { tar_of_root "$1" bare --variant=minbase; }
 
@@ -123,14 +140,14 @@ build_on_host() {
 	rm -rf "$work/gpu-agent"
 }
 
-# PATH OUTPUT ENVIRONMENT [PREFIX]: dpkg-buildpackage of this tree at PATH in $root, with what it makes in OUTPUT.
-# PREFIX is a command that runs another one, as another user for example.
+# PATH OUTPUT ENVIRONMENT [PREFIX] [OPTIONS]: dpkg-buildpackage of this tree at PATH in $root, with what it makes in
+# OUTPUT.  PREFIX is a command that runs another one, as another user for example.
 build_packages() {
 	rm -rf "$root/build"
 	copy_sources "$root$1"
 	mkdir -p "$2"
 	chown -R 1000:1000 "$root/build"
-	if ! in_root "cd $1 && $3 ${4:-} nice dpkg-buildpackage -us -uc" >"$2/log" 2>&1; then
+	if ! in_root "cd $1 && $3 ${4:-} nice dpkg-buildpackage -us -uc ${5:-}" >"$2/log" 2>&1; then
 		cp "$2/log" "$log"
 		return 1
 	fi
