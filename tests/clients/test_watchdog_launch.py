@@ -45,7 +45,7 @@ def launch(j, code, *options, words=(), name="rank", **more):
     return j.start(runs, name, **more)
 
 
-@pytest.mark.parametrize("how", ["with the lock", "without it"])
+@pytest.mark.parametrize("how", ["with the lock", "without it"], ids=["locked", "free"])
 def test_script_that_stands_still(tmp_path, how):
     with Scene(app=None) as s, job(tmp_path, s) as j:
         process = launch(j, STALL, "--timeout=2", "--deadline=8", f"--out={j.out}/rank-%t", words=[how, "--timeout", "-m"], RANK="3")
