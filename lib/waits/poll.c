@@ -186,7 +186,7 @@ static bool do_logic(struct round *r, const struct waits_step *s)
 	return true;
 }
 
-static enum waits_compare swapped(enum waits_compare op)
+enum waits_compare waits_compare_swapped(enum waits_compare op)
 {
 	static const enum waits_compare table[] = {
 		[WAITS_COMPARE_LT] = WAITS_COMPARE_GT, [WAITS_COMPARE_EQ] = WAITS_COMPARE_EQ,
@@ -197,7 +197,7 @@ static enum waits_compare swapped(enum waits_compare op)
 	return table[op];
 }
 
-static enum waits_compare negated(enum waits_compare op)
+enum waits_compare waits_compare_negated(enum waits_compare op)
 {
 	static const enum waits_compare table[] = {
 		[WAITS_COMPARE_LT] = WAITS_COMPARE_GE, [WAITS_COMPARE_EQ] = WAITS_COMPARE_NE,
@@ -217,7 +217,7 @@ static bool do_compare(struct round *r, const struct waits_step *s)
 	r->has_compare = true;
 	r->in_scc = s->does == WAITS_DOES_COMPARE;
 	r->compare_in = s->to;
-	r->poll->op = word ? swapped(s->op) : s->op;
+	r->poll->op = word ? waits_compare_swapped(s->op) : s->op;
 	r->poll->is_signed = s->is_signed;
 	r->poll->with = s->from[!word];
 	return true;
@@ -382,7 +382,7 @@ int waits_poll_find(enum waits_family f, const uint8_t *code, size_t size, size_
 	if (!r.has_load || !r.has_exit)
 		return -ENOENT;
 	if (!r.leaves_if_true)
-		poll.op = negated(poll.op);
+		poll.op = waits_compare_negated(poll.op);
 	poll.each_lane = r.lanes_left;
 	*ret = poll;
 	return 0;

@@ -87,5 +87,9 @@ bool waits_word_holds(const struct waits_word *w, uint64_t memory);
 
 /** @return "lt", "eq", "lte", "gt", "ne" or "gte". */
 const char *waits_compare_name(enum waits_compare op);
+/** @return the compare that says the same of the operands in the other order. */
+enum waits_compare waits_compare_swapped(enum waits_compare op);
+/** @return the compare that is true where this one is not. */
+enum waits_compare waits_compare_negated(enum waits_compare op);
 
 #endif /* WAITS_POLL_H */

@@ -163,28 +163,6 @@ static const enum waits_compare compares[] = {
 	[4] = WAITS_COMPARE_GT, [5] = WAITS_COMPARE_NE, [6] = WAITS_COMPARE_GE,
 };
 
-static enum waits_compare swapped(enum waits_compare op)
-{
-	static const enum waits_compare table[] = {
-		[WAITS_COMPARE_LT] = WAITS_COMPARE_GT, [WAITS_COMPARE_EQ] = WAITS_COMPARE_EQ,
-		[WAITS_COMPARE_LE] = WAITS_COMPARE_GE, [WAITS_COMPARE_GT] = WAITS_COMPARE_LT,
-		[WAITS_COMPARE_NE] = WAITS_COMPARE_NE, [WAITS_COMPARE_GE] = WAITS_COMPARE_LE,
-	};
-
-	return table[op];
-}
-
-static enum waits_compare negated(enum waits_compare op)
-{
-	static const enum waits_compare table[] = {
-		[WAITS_COMPARE_LT] = WAITS_COMPARE_GE, [WAITS_COMPARE_EQ] = WAITS_COMPARE_NE,
-		[WAITS_COMPARE_LE] = WAITS_COMPARE_GT, [WAITS_COMPARE_GT] = WAITS_COMPARE_LE,
-		[WAITS_COMPARE_NE] = WAITS_COMPARE_EQ, [WAITS_COMPARE_GE] = WAITS_COMPARE_LT,
-	};
-
-	return table[op];
-}
-
 /*
  * Which of the two operands is (half of) the word, and what is the other one?
  * @return 0, 1; -1: neither, or the other one changes.
@@ -229,7 +207,7 @@ static bool do_compare(struct round *r, struct waits_sass_word w)
 	word = word_among(r, r->word + is_upper, w, second, &with);
 	if (word < 0)
 		return false;
-	compare = word ? swapped(compares[op]) : compares[op];
+	compare = word ? waits_compare_swapped(compares[op]) : compares[op];
 	p->with[is_upper] = with;
 	p->is_signed = is_signed && compare != WAITS_COMPARE_EQ && compare != WAITS_COMPARE_NE;
 	if (is_upper)
@@ -380,7 +358,7 @@ static bool is_poll(const uint8_t *code, size_t branch, struct waits_sass_poll *
 		return false;
 	/* It goes on for as long as the branch is taken. */
 	if (!waits_sass_bits(w.low, 15, 1))
-		p->op = negated(p->op);
+		p->op = waits_compare_negated(p->op);
 	return true;
 }
 
