@@ -341,7 +341,8 @@ static void take_target(struct request *r, const void *params)
 	if (r->method != RPC_METHOD_HOST_STACKS)
 		return;
 	r->pid = p->pid;
-	r->start_stops = p->has_stop && p->stop;
+	/* Stops are for native frames; without these no program is started that could make them. */
+	r->start_stops = p->has_stop && p->stop && (!p->has_native || p->native);
 }
 
 void handlers_run(struct request *r, const char *params, size_t size)

@@ -77,6 +77,8 @@ def test_threads_that_run_have_frames():
         assert len(groups) == 1 and doc["complete"] and doc["missing"] == [], doc
         assert doc["stopped_us"] > 0
         assert_free(process.pid)
+        # Without native frames there is nothing to stop for.
+        assert "stopped_threads" not in s.rpc.call("host.stacks", pid=process.pid, stop=True, native=False)
         waiting = next(g for g in doc["groups"] if g["state"] == "blocked")
         assert "was_stopped" not in waiting, waiting
         ours, theirs = addresses(doc, process.pid), told_by_gdb("-p", process.pid)
