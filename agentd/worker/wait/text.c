@@ -44,7 +44,7 @@ static void put_parties(struct out *o, const struct rpc_wait *w, bool is_nvidia)
 	if (w->has_has && w->has_expects)
 		out_fmt(o, ": %u of %u have come", w->has, w->expects);
 	for (size_t i = 0; i < w->n_missing && i < PARTIES_SHOWN; i++)
-		out_fmt(o, "%s%s", i ? "; " : w->candidates ? "; one of " : "; missing: ", w->missing[i].what);
+		out_fmt(o, "%s%s", i ? "; " : w->candidates ? "; missing may be: " : "; missing: ", w->missing[i].what);
 	if (w->n_missing > PARTIES_SHOWN)
 		out_fmt(o, "; and %zu more", w->n_missing - PARTIES_SHOWN);
 	if (w->alike > 1)

@@ -107,6 +107,7 @@ def test_who_may_have_come_before_is_a_candidate_and_never_accused():
         doc = s.twice()
     wait = by_who(doc)["warps 0-7 of block (0,0,0) of halo_apart"]
     assert wait["candidates"] and wait["missing"][0]["state"] == "stopped" and not wait.get("stuck"), wait
+    assert f"missing may be: {wait['missing'][0]['what']}" in wait["text"], wait["text"]
     assert not [c for c in culprits(doc) if c.get("waits")], doc["causes"]
 
 
