@@ -4,14 +4,14 @@
 import json
 import os
 import sys
-import time
 
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
 import pytest
 
-from harness import ROOT, CudaScene
+from harness import ROOT
+from waitscene import CudaWaitScene, culprits
 
 CUBIN = ROOT / "sim/scenes/cuda/clusters-sm_90.cubin"
 # Of halo: in work() and at its first wait.  Of halo_apart, which works between arrival and wait, likewise.
@@ -21,7 +21,7 @@ BLOCK = {"work": 0xD0, "barrier": 0x1D0, "wait": 0x280}
 ILLEGAL_ADDRESS = 14
 
 
-class Clusters(CudaScene):
+class Clusters(CudaWaitScene):
     """Blocks of a kernel, in clusters of two, whose warps wait for their cluster where the script says nothing else."""
 
     def __init__(self, *script, kernel="halo", blocks=4, pc=HALO["wait"], cluster="cluster=2", cubin=CUBIN, **kwargs):
@@ -33,20 +33,6 @@ class Clusters(CudaScene):
         super().__enter__()
         self.app = self.start_app("; ".join(self.script))
         return self
-
-    def twice(self, between=()):
-        session = self.attach()
-        first = self.rpc.call("why.get", session=session)
-        for command in between:
-            self.control(command)
-        time.sleep(1.05)
-        second = self.rpc.call("why.get", session=session, since=first["sample"])
-        print(json.dumps(second))
-        return second
-
-
-def culprits(doc):
-    return [c for c in doc["causes"] if c["culprit"]]
 
 
 def by_who(doc):

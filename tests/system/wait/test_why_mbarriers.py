@@ -5,14 +5,14 @@ import json
 import os
 import random
 import sys
-import time
 
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
 import pytest
 
-from harness import ROOT, CudaScene
+from harness import ROOT
+from waitscene import CudaWaitScene, culprits
 
 CUBIN = ROOT / "sim/scenes/cuda/pipeline-sm_90.cubin"
 ALL = 1 << 20
@@ -50,7 +50,7 @@ def retired(empty=word(0, 1, 1), ring=word(1, 12, 8), exits=7, blocks=2, **kwarg
             shared(RING_AT, ring, blocks) + gone((12 - exits, exits), blocks) * (exits > 0))
 
 
-class Pipeline(CudaScene):
+class Pipeline(CudaWaitScene):
     """Blocks of grouped_gemm, in clusters of two, whose warps compute where the script says nothing else."""
 
     def __init__(self, script, blocks=2, cluster=2, cubin=CUBIN, **kwargs):
@@ -63,21 +63,6 @@ class Pipeline(CudaScene):
                  f"gpu launch grouped_gemm grid={self.blocks} block=384 cluster={self.cluster} shared=2048 pc={COMPUTES:#x}", *self.script]
         self.app = self.start_app("; ".join(lines) + "; listen")
         return self
-
-    def twice(self, between=()):
-        """What two samples say, and what changes between them."""
-        session = self.attach()
-        first = self.rpc.call("why.get", session=session)
-        for command in between:
-            self.control(command)
-        time.sleep(1.05)
-        second = self.rpc.call("why.get", session=session, since=first["sample"])
-        print(json.dumps(second["causes"]))
-        return second
-
-
-def culprits(doc):
-    return [c for c in doc["causes"] if c["culprit"]]
 
 
 def evidence(wait):

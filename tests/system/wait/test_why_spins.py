@@ -11,6 +11,7 @@ if __name__ == "__main__":
 import pytest
 
 from harness import BIN, ROOT, CudaScene
+from waitscene import culprits
 
 CUBIN = ROOT / "sim/scenes/cuda/flags-sm_90.cubin"
 FLAG = 0x7F5C80000000
@@ -55,10 +56,6 @@ class Flags(CudaScene):
 
 def spins(doc):
     return [w for w in doc["waits"] if w["kind"] in ("spin", "lock")]
-
-
-def culprits(doc):
-    return [c for c in doc["causes"] if c["culprit"]]
 
 
 @pytest.mark.parametrize("pc", range(FORWARD, FORWARD + 80, 16))

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Scenes in which waves and queues wait, and what `why` says of them."""
+import json
 import pathlib
 import subprocess
 import tempfile
+import time
 from typing import Any, Dict, List, Optional, Sequence, Union
 
-from harness import BIN, Scene
+from harness import BIN, CudaScene, Scene
 
 # The words of s_barrier, and of s_nop 0, for each generation; the file is one of gfx90a, whose code nobody executes.
 BARRIER = {"gfx90a": 0xBF8A0000, "gfx942": 0xBF8A0000, "gfx1030": 0xBF8A0000, "gfx1100": 0xBFBD0000, "gfx1201": 0xBF94FFFF}
@@ -114,3 +116,22 @@ class WaitScene(Scene):
 
     def culprits(self, **params: Any) -> List[Dict[str, Any]]:
         return [c for c in self.why(**params)["causes"] if c["culprit"]]
+
+
+class CudaWaitScene(CudaScene):
+    """A scene of a simulated NVIDIA device, of which two samples are taken."""
+
+    def twice(self, between: Sequence[str] = ()) -> Dict[str, Any]:
+        """What two samples say, and what changes between them."""
+        session = self.attach()
+        first = self.rpc.call("why.get", session=session)
+        for command in between:
+            self.control(command)
+        time.sleep(1.05)
+        second: Dict[str, Any] = self.rpc.call("why.get", session=session, since=first["sample"])
+        print(json.dumps(second["causes"]))
+        return second
+
+
+def culprits(doc: Dict[str, Any]) -> List[Dict[str, Any]]:
+    return [c for c in doc["causes"] if c["culprit"]]
