@@ -84,7 +84,8 @@ all_cflags += -fsanitize=$(SANITIZE) -fno-sanitize-recover=undefined -fno-omit-f
 	-ftrivial-auto-var-init=pattern
 all_ldflags += -fsanitize=$(SANITIZE)
 endif
-# Counters in files that are mapped: what a process has run is known however it ends (scripts/coverage).
+# Counters in files that are mapped: what a process has run is known however it ends (scripts/coverage).  What %m stands
+# for is the same for some programs that differ, so that files are named after programs too, by their own sources.
 ifneq ($(COVERAGE),)
 all_cflags += -fprofile-instr-generate=$(COVERAGE)/%m%c.profraw -fcoverage-mapping -mllvm -runtime-counter-relocation \
 	-Wno-unused-command-line-argument
@@ -146,7 +147,7 @@ include bench/module.mk
 
 define compile_rules
 $(1)_obj := $$(patsubst %.c,$(O)/obj/%.o,$$($(1)_src))
-$$($(1)_obj): private extra_cflags := $$($(1)_cflags)
+$$($(1)_obj): private extra_cflags := $$($(1)_cflags) $(if $(COVERAGE),-fprofile-instr-generate=$(COVERAGE)/$(1)-%m%c.profraw)
 $$($(1)_obj): | $$($(1)_deps)
 objects += $$($(1)_obj)
 endef
