@@ -53,6 +53,8 @@ $(eval $(call fuzz_target,ctl_slurm,ctl waits protocol,$(protocol_ldlibs)))
 fuzz_ctl_slurm_deps := $(protocol_gen)
 $(eval $(call fuzz_target,ctl_pods,ctl waits protocol,$(protocol_ldlibs)))
 fuzz_ctl_pods_deps := $(protocol_gen)
+$(eval $(call fuzz_target,ctl_nccl,ctl waits protocol,$(protocol_ldlibs)))
+fuzz_ctl_nccl_deps := $(protocol_gen)
 
 $(foreach t,amdgpu compress cuda process,$(eval $(call fuzz_target,corefile_$(t),corefile,$(corefile_ldlibs))))
 

@@ -9,6 +9,7 @@
 #include "ctl/ctl.h"
 #include "ctl/document/vendor_words.h"
 #include "ctl/terminal/text.h"
+#include "ctl/verbs/wait/told.h"
 #include "protocol/wait_kind.h"
 
 #define REPLY_MEMORY_MAX ((size_t)128 << 20)
@@ -17,14 +18,17 @@
 /* How much is shown without --verbose. */
 #define CAUSES_SHOWN 4
 #define WAITS_SHOWN  8
+#define TOLD_SHOWN   2
 #define CHAIN_MAX    8
 #define INDENT	     7
 
 static const char *twice;
+static const char *ras;
 
 static const struct argv_option options[] = {
 	{ "twice", 0, ARGV_OPTIONAL, &twice, "MS",
 	  "take another sample after so many milliseconds (default 1000): what has moved is accused of nothing" },
+	{ "ras", 0, ARGV_FLAG, &ras, NULL, "also ask NCCL's own status socket what its ranks have launched" },
 	{ 0 },
 };
 
@@ -167,6 +171,28 @@ static void print_collective(struct ctl *c, const struct rpc_collective *k)
 		 confidence_of(c, k->confidence));
 }
 
+/* Hearsay, which stands behind the causes and is none. */
+static void print_told(struct ctl *c, const struct rpc_why_get_result *r)
+{
+	const struct rpc_nccl_told *told = &r->told_by_nccl;
+	const size_t shown = c->verbose || told->n_communicators < TOLD_SHOWN ? told->n_communicators : TOLD_SHOWN;
+	size_t joined = 0;
+
+	if (!r->has_told_by_nccl)
+		return;
+	for (size_t i = 0; i < told->n_communicators; i++) {
+		joined += told->communicators[i].has_collective;
+		if (i < shown)
+			put_line(c, "NCCL", told_text(c, r, &told->communicators[i]), confidence_of(c, told->confidence));
+	}
+	if (told->communicators_count > shown)
+		put_line(c, "", rpc_arena_printf(&c->arena, "(%zu more communicators of NCCL%s)", told->communicators_count - shown,
+						 c->verbose ? "" : ": --verbose"), NULL);
+	if (r->n_collectives > joined)
+		put_line(c, "", rpc_arena_printf(&c->arena, "(of what the waves execute, %zu fit none of NCCL's communicators, or several)",
+						 r->n_collectives - joined), NULL);
+}
+
 /* What two samples show and do not prove. */
 static bool is_candidate(const struct rpc_why_get_result *r, const struct rpc_wait_cause *cause)
 {
@@ -207,6 +233,7 @@ static int print_text(struct ctl *c, const struct rpc_why_get_result *r)
 	for (size_t i = n; i < r->n_causes && i < causes; i++)
 		if (is_candidate(r, &r->causes[i]))
 			print_cause(c, r, &r->causes[i], "MAYBE");
+	print_told(c, r);
 	for (size_t i = 0; i < r->n_waits && i < waits; i++)
 		print_wait(c, &r->waits[i]);
 	for (size_t i = 0; i < r->n_collectives; i++)
@@ -217,6 +244,16 @@ static int print_text(struct ctl *c, const struct rpc_why_get_result *r)
 }
 
 /* ------------------------------------------------------------------ the verb ----------------- */
+
+static int print_document(struct ctl *c, const struct rpc_why_get_result *r)
+{
+	auto_out struct out text = { 0 };
+
+	if (!ras)
+		return ctl_print_result(c);
+	rpc_why_get_result_encode(&text, r);
+	return ctl_print_json(c, &text);
+}
 
 static int look(struct ctl *c, struct rpc_why_get_params *p, struct rpc_why_get_result *ret)
 {
@@ -252,10 +289,12 @@ static int run(struct ctl *c, int argc, char **argv)
 	struct rpc_why_get_params p = { .has_max_stop_ms = c->max_look_ms, .max_stop_ms = c->max_look_ms };
 	struct rpc_why_get_result result;
 	uint32_t pause_ms = TWICE_MS;
+	struct told_by told;
 	int r = 0;
 
-	if (c->core && twice)
-		return ctl_usage(c, "--twice needs a process: a core does not change");
+	if (c->core && (twice || ras))
+		return ctl_usage(c, twice ? "--twice needs a process: a core does not change" :
+					    "--ras needs a process: nobody answers for a core");
 	if (twice && *twice)
 		r = args_ms(c, "--twice", twice, TWICE_MAX_MS, &pause_ms);
 	c->arena.limit = REPLY_MEMORY_MAX;
@@ -264,9 +303,15 @@ static int run(struct ctl *c, int argc, char **argv)
 	if (r < 0)
 		return r;
 	p.session = c->session.session;
+	if (ras)
+		told_open(c, &told);
 	r = twice ? look_twice(c, &p, pause_ms, &result) : look(c, &p, &result);
+	if (ras) {
+		r = r == 0 ? told_ask(c, &told, &result) : r;
+		told_close(&told);
+	}
 	if (r == 0)
-		r = ctl_is_json(c) ? ctl_print_result(c) : print_text(c, &result);
+		r = ctl_is_json(c) ? print_document(c, &result) : print_text(c, &result);
 	ctl_detach(c);
 	return r < 0 ? r : status_of(c, &result);
 }

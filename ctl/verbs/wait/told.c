@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+#include "ctl/verbs/wait/told.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "ctl/nccl/ask.h"
+#include "ctl/nccl/place.h"
+#include "ctl/nccl/report.h"
+
+#define WHAT	 "what NCCL says of itself"
+#define COMM_MAX 64
+
+/* ------------------------------------------------------------------ the process -------------- */
+
+/* The agent may number processes otherwise, if it is in another namespace: its answer has to be about this one. */
+static bool is_process(int proc_fd, const struct rpc_session_attach_result *s)
+{
+	auto_free char *comm = NULL;
+	size_t size;
+	struct stat st;
+
+	if (fstat(proc_fd, &st) < 0 || fd_read_file_at(proc_fd, "comm", COMM_MAX, &comm, &size) < 0)
+		return false;
+	comm[size ? size - 1 : 0] = 0;
+	/* That of a process that is not dumpable is root's. */
+	return (st.st_uid == s->uid || st.st_uid == 0) && !strcmp(comm, s->comm);
+}
+
+void told_open(struct ctl *c, struct told_by *ret)
+{
+	char path[32];
+
+	*ret = (struct told_by){ .proc_fd = -1 };
+	snprintf(path, sizeof(path), "/proc/%u", c->session.pid);
+	ret->proc_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (ret->proc_fd < 0) {
+		agent_err_set(&ret->err, RPC_ERROR_FAILED, errno, "ask NCCL", NULL, "%s: %s", path, strerror(errno));
+	} else if (!is_process(ret->proc_fd, &c->session)) {
+		agent_err_set(&ret->err, RPC_ERROR_FAILED, ESRCH, "ask NCCL", NULL,
+			      "%s is another process than the agent's: it numbers processes otherwise", path);
+		told_close(ret);
+	}
+}
+
+void told_close(struct told_by *t)
+{
+	if (t->proc_fd >= 0)
+		close(t->proc_fd);
+	t->proc_fd = -1;
+}
+
+/* ------------------------------------------------------------------ asking ------------------- */
+
+static bool is_here(void *data, const char *host)
+{
+	return nccl_is_here(data, host);
+}
+
+static int ask(struct ctl *c, struct nccl_place *p, struct rpc_nccl_told *ret, struct agent_err *err)
+{
+	const struct nccl_who who = { .pid = p->pid, .is_here = is_here, .data = p };
+	auto_out struct out text = { 0 };
+	int r = nccl_ask(p, clock_deadline_ms(NCCL_ASK_MS), &text, err);
+
+	if (r == 0)
+		r = nccl_report_read(text.data, text.size, &who, &c->arena, ret, err);
+	if (r < 0)
+		return r;
+	ret->address = rpc_arena_strdup(&c->arena, p->address.text);
+	if (!ret->communicators_count)
+		return agent_err_set(err, RPC_ERROR_FAILED, ESRCH, "ask NCCL", NULL,
+				     "none of the %u communicators that are told of at %s has this process, which is %u to itself",
+				     ret->others_count, p->address.text, p->pid);
+	return ret->address ? 0 : agent_err_no_memory(err, "ask NCCL");
+}
+
+static int miss(struct ctl *c, struct rpc_why_get_result *r, const char *why)
+{
+	const char **list = rpc_arena_array(&c->arena, r->n_missing + 1, sizeof(*list));
+	const char *text = rpc_arena_printf(&c->arena, WHAT ": %s", why);
+
+	if (!list || !text)
+		return ctl_fail(c, ENOMEM, "the document");
+	for (size_t i = 0; i < r->n_missing; i++)
+		list[i] = r->missing[i];
+	list[r->n_missing++] = text;
+	r->missing = list;
+	r->complete = false;
+	return 0;
+}
+
+int told_ask(struct ctl *c, const struct told_by *t, struct rpc_why_get_result *r)
+{
+	struct nccl_place place = { .net_fd = -1 };
+	struct agent_err err = t->err;
+	int e = t->proc_fd < 0 ? -ESRCH : nccl_place_find(t->proc_fd, &place, &err);
+
+	if (e == 0)
+		e = ask(c, &place, &r->told_by_nccl, &err);
+	nccl_place_deinit(&place);
+	if (e < 0) {
+		r->told_by_nccl = (struct rpc_nccl_told){ 0 };
+		return miss(c, r, err.message);
+	}
+	r->has_told_by_nccl = true;
+	nccl_report_join(&r->told_by_nccl, r->collectives, r->n_collectives);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ words -------------------- */
+
+const char *told_text(struct ctl *c, const struct rpc_why_get_result *r, const struct rpc_nccl_communicator *k)
+{
+	auto_out struct out text = { 0 };
+
+	out_fmt(&text, "says of communicator 0x%" PRIx64 " of %u, in which this is rank %u%s", k->hash, k->ranks, k->own[0],
+		k->n_own > 1 ? " and others" : "");
+	if (k->has_collective && k->collective < r->n_collectives)
+		out_fmt(&text, " and its waves are those of queue %u", r->collectives[k->collective].queue_id);
+	out_str(&text, ": ");
+	nccl_report_put(&text, k);
+	return out_error(&text) ? "" : rpc_arena_strdup(&c->arena, text.data);
+}
