@@ -214,7 +214,7 @@ def test_names_of_strangers_steer_no_terminal(asked):
     ("gpu07.example:4000", "names are not looked up"),
     ("127.0.0.1", "names are not looked up"),
     ("127.0.0.1:70000", "names are not looked up"),
-])
+], ids=["nobody", "localhost", "six", "elsewhere", "name", "no_port", "port"])
 def test_where_nobody_can_be_asked_it_is_missing(address, why):
     with Told(address) as s:
         refused(s.why(), why)
