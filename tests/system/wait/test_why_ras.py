@@ -227,6 +227,18 @@ def test_nobody_answers_for_a_core(tmp_path):
     assert run.returncode == 2 and "--ras needs a process" in run.stderr
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="users need root")
+def test_the_owner_needs_no_right(monkeypatch):
+    with Ras() as ras:
+        monkeypatch.setenv("NCCL_RAS_ADDR", ras.address)
+        with Scene(user_mode=False, app_user=1000) as s:
+            ras.text = report(communicator(0xabc, ranks(s.app.pid)))
+            ctl = shutil.copy(BIN / "gpu-agentctl", s.directory)
+            shown = subprocess.run([ctl, "why", str(s.app.pid), "--ras"], env={**os.environ, "GPU_AGENT_SOCKET": str(s.socket)},
+                                   user=1000, group=1000, extra_groups=[], text=True, capture_output=True, check=False)
+            assert shown.returncode == 0 and ALL in shown.stdout, shown
+
+
 SERVER = """
 import sys, time
 sys.path[:0] = sys.argv[1:]
