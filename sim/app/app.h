@@ -153,8 +153,8 @@ int object_address(const struct app *a, const char *text, uint64_t *ret);
 int threads_start_events(struct app *a);
 /** Start a thread that waits for an event, as a program does that waits for its work.  @return 0 or -errno. */
 int threads_start_waiter(struct app *a, uint32_t event);
-/** Start threads that wait; SIGUSR2 to one of them ends it. */
-int threads_start_sleepers(unsigned int n);
+/** Start threads that wait; SIGUSR2 to one of them ends it.  @param name  Of each; NULL: none of its own. */
+int threads_start_sleepers(unsigned int n, const char *name);
 /** Raise @p n real-time signals against this process, @p pause_us apart, in the background. */
 int threads_start_signals(struct app *a, unsigned int n, unsigned int pause_us);
 

@@ -118,11 +118,15 @@ static int cmd_wait_line(struct app *a, const struct words *w)
 
 static int cmd_sleepers(struct app *a, const struct words *w)
 {
+	char name[16] = "";
 	uint64_t n;
 
-	if (w->n != 2 || words_number(w, 1, 0, 100000, &n))
+	if (w->n < 2 || words_number(w, 1, 0, 100000, &n))
 		return -EINVAL;
-	return threads_start_sleepers((unsigned int)n);
+	/* Names of threads have blanks. */
+	for (size_t i = 2, used = 0; i < (size_t)w->n && used < sizeof(name); i++)
+		used += (size_t)snprintf(name + used, sizeof(name) - used, "%s%s", i > 2 ? " " : "", w->w[i]);
+	return threads_start_sleepers((unsigned int)n, *name ? name : NULL);
 }
 
 /* Ask the simulator for an exception of a wave. */
@@ -468,7 +472,7 @@ static const struct {
 	{ "destroy", cmd_destroy, "ID" },
 	{ "runtime", cmd_runtime, "on|ttmp|off|skip" },
 	{ "wait-line", cmd_wait_line, "ready, then wait for a line on stdin" },
-	{ "sleepers", cmd_sleepers, "N: threads that wait, each until it gets SIGUSR2" },
+	{ "sleepers", cmd_sleepers, "N [NAME...]: threads that wait, each until it gets SIGUSR2" },
 	{ "wait", cmd_wait, "QUEUE [VALUE]: a thread that waits for the work of a queue, whose signal has that value (1; 0: done)" },
 	{ "swap", cmd_swap, "QUEUE QUEUE: exchange the signals that packets of the two queues complete" },
 	{ "fault", cmd_fault, "[QUEUE [CODES]]: wave exception (default queue 0, code 5)" },

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "libkfdtrap/src/kfd_abi.h"
@@ -115,19 +116,22 @@ int threads_start_waiter(struct app *a, uint32_t event)
 
 /* ---- sleepers ---- */
 
-/* Wait for SIGUSR2, which is blocked. */
+/* Wait for SIGUSR2, which is blocked.  @param arg  The thread's name, or NULL. */
 static void *sleep_run(void *arg)
 {
 	sigset_t end;
 	int sig;
 
+	if (arg)
+		prctl(PR_SET_NAME, (const char *)arg);
+	free(arg);
 	sigemptyset(&end);
 	sigaddset(&end, SIGUSR2);
 	sigwait(&end, &sig);
 	return NULL;
 }
 
-int threads_start_sleepers(unsigned int n)
+int threads_start_sleepers(unsigned int n, const char *name)
 {
 	sigset_t end, before;
 	int r = 0;
@@ -136,8 +140,13 @@ int threads_start_sleepers(unsigned int n)
 	sigaddset(&end, SIGUSR2);
 	/* The signal is blocked before there is a thread, since it would end the program. */
 	pthread_sigmask(SIG_BLOCK, &end, &before);
-	for (unsigned int i = 0; i < n && !r; i++)
-		r = process_start_thread(sleep_run, NULL, false);
+	for (unsigned int i = 0; i < n && !r; i++) {
+		char *own = name ? strdup(name) : NULL;
+
+		r = name && !own ? -ENOMEM : process_start_thread(sleep_run, own, false);
+		if (r)
+			free(own);
+	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return r;
 }
