@@ -9,10 +9,10 @@
 
 #include "rpc_gen.h"
 
-/** Of one wave that polls memory, rpc_wait.who says all: what for, too. */
+/** Of one wave that polls memory, and of calls of the host, rpc_wait.who says all: what for, too. */
 static inline bool wait_kind_is_told_by_name(enum rpc_wait_kind kind)
 {
-	return kind == RPC_WAIT_KIND_SPIN || kind == RPC_WAIT_KIND_LOCK;
+	return kind == RPC_WAIT_KIND_SPIN || kind == RPC_WAIT_KIND_LOCK || kind == RPC_WAIT_KIND_HOST;
 }
 
 /** @return what stands for a kind in a sentence; NULL: its own name. */

@@ -197,6 +197,11 @@ uint32_t look_grid_of(const struct look *l, const struct wave *w);
 /** Tell of grids who has come, and who has not; the barriers of workgroups are known. */
 void look_at_grids(struct look *l);
 
+/* hostcalls.c */
+
+/** Find calls of the host that it has not answered. */
+void look_at_hostcalls(struct look *l);
+
 /* spins.c */
 
 /** Find warps of NVIDIA's devices that poll memory. */

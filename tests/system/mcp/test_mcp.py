@@ -266,6 +266,8 @@ WAITS = {
     ("amd", "crossed-collectives"): r"RANK   0 of a communicator of 8: in SendRecv, .* waits for ranks 6, 7 \(not seen\)",
     ("amd", "fault-at-barrier"): r"CAUSE  wave 3 of workgroup \(0,0,0\) of gemm, .* \(train\.hip:61\), has stopped \(memory_violation\)",
     ("amd", "late-at-barrier"): r"CAUSE  wave 3 of workgroup \(0,0,0\) of gemm, .* \(train\.hip:72\), is the same in both samples",
+    ("amd", "no-answer"): r"CAUSE  the host, which has not answered 3 calls \(printf\) by check \(.*\), and has no thread ",
+    ("amd", "no-packet"): r"CAUSE  the host, whose thread \d+ \(Hostcall Listen\) has not answered 4 calls \(memory\) by check ",
     ("amd", "no-signal"): r"CAUSE  the host, a copy engine or another process: no packet in the queues of this process gives signal 0x",
     ("amd", "other-collective"): r"RANK   2 of a communicator of 4: in AllGather, operation 0x28c ",
     ("amd", "own-stream"): r"CAUSE  a circle: packet 1 of queue 0 \(gemm\) waits for signal .* waits for packet 0 of queue 0 ",

@@ -28,6 +28,9 @@ AMD = {
     "two-streams": ("a circle: packet 1 of queue ", "proven", True, "left=0"),
     "no-signal": ("the host, a copy engine or another process: no packet in the queues of this process gives signal 0x", "inferred", False,
                   "left=0"),
+    "no-answer": ("the host, which has not answered 3 calls (printf) by check (packet 0 of queue 0), and has no thread named", "inferred",
+                  False, "mark=0"),
+    "no-packet": ("the host, whose thread ", "inferred", False, "mark=0,ready=0"),
 }
 CUDA = {
     "exited-at-barrier": ("block (3,0,0) of sparse_prefill: named barrier 1, at sparse_prefill+0xd0 (waits.cu:28), needs 384 threads, "

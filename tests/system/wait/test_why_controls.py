@@ -11,6 +11,7 @@ if __name__ == "__main__":
 
 import pytest
 
+from harness import ROOT
 from waitscene import BACK, POLL, SLEEP, WIDTH, WaitScene, kernel, polling
 
 CONTROLS = pathlib.Path(__file__).parent / "controls"
@@ -67,6 +68,10 @@ def late_host(r, gpu):
     return {"kind": kind, "more": more, "ms": r.choice([0, 100, 500])}, None
 
 
+def late_answer(r, gpu):
+    return {"code": ROOT / "sim/scenes/amd/hostcall-gfx90a.co", "again": r.choice([0, 1]), "ms": r.choice([100, 300, 500])}, None
+
+
 def tiny_kernels(r, gpu):
     return {"queues": r.randint(1, 4), "waves": r.randint(1, 4)}, kernel(gpu)
 
@@ -75,14 +80,15 @@ def nothing(r, gpu):
     return {"queues": r.randint(1, 8)}, None
 
 
-MAKERS = [late_wave, idle_poller, persistent, given_flag, tile_loop, asleep, busy_producer, many_packets, late_host, tiny_kernels, nothing]
+MAKERS = [late_wave, idle_poller, persistent, given_flag, tile_loop, asleep, busy_producer, many_packets, late_host, late_answer,
+          tiny_kernels, nothing]
 
 
 def test_each_scene_has_its_values():
     assert {f"{make.__name__.replace('_', '-')}.scene" for make in MAKERS} == {p.name for p in CONTROLS.iterdir()}
 
 
-@pytest.mark.parametrize("seed", range(55))
+@pytest.mark.parametrize("seed", range(60))
 def test_nobody_is_accused(seed):
     r = random.Random(seed)
     make = MAKERS[seed % len(MAKERS)]
