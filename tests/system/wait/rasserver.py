@@ -72,6 +72,7 @@ class Ras:
             answer = self.answers.get(self.lines[-1], "OK" if line.startswith("TIMEOUT ") else "ERROR: Unknown command")
             if answer is None:
                 time.sleep(30)
+                return
             client.sendall(answer.encode() + b"\n")
 
     def status(self, client: socket.socket) -> None:
