@@ -32,10 +32,16 @@
 /* Threads whose names are looked at. */
 #define THREADS_MAX 4096u
 
-/* A dispatch that has waves; 0: its kernel does not call the host. */
+/* Whether a kernel has the argument, and where. */
+struct argument {
+	bool is_known, is_there;
+	uint32_t offset;
+};
+
+/* A dispatch of a kernel that has it. */
 struct launch {
 	const struct wave *first;
-	uint64_t buffer;
+	uint64_t buffer; /* 0: it was given none. */
 };
 
 /* A buffer, by the waves that may use it. */
@@ -48,6 +54,7 @@ struct caller {
 
 struct callers {
 	struct look *look;
+	struct argument *kernels; /* As the names of kernels in locations. */
 	struct launch launches[DISPATCHES_MAX];
 	size_t n_launches;
 	struct caller list[BUFFERS_MAX];
@@ -72,15 +79,23 @@ static bool is_of(const struct wave *a, const struct wave *b)
 	return a->gpu_id == b->gpu_id && a->queue_id == b->queue_id && a->dispatch == b->dispatch;
 }
 
-/* @return the address of the buffer of a wave's queue; 0: its kernel does not call the host. */
-static uint64_t find_buffer(struct look *l, const struct wave *w)
+static const struct argument *argument_of(struct callers *c, const struct wave *w)
 {
-	uint32_t offset;
+	struct argument *a = &c->kernels[w->kernel];
+
+	if (!a->is_known)
+		a->is_there = code_hidden_argument(&c->look->code, w->kernel_handle, WAITS_HOSTCALL_ARGUMENT,
+						   &a->offset) == 0;
+	a->is_known = true;
+	return a;
+}
+
+/* @return the address of the buffer of a wave's queue, or 0. */
+static uint64_t read_argument(struct look *l, const struct wave *w, const struct argument *a)
+{
 	uint64_t at;
 
-	if (code_hidden_argument(&l->code, w->kernel_handle, WAITS_HOSTCALL_ARGUMENT, &offset) < 0)
-		return 0;
-	if (look_read(l, w->arguments + offset, &at, sizeof(at)))
+	if (look_read(l, w->arguments + a->offset, &at, sizeof(at)))
 		return le64toh(at);
 	look_missing(l, "calls of the host: what kernels were given is not readable");
 	return 0;
@@ -103,22 +118,27 @@ static struct caller *caller_of(struct callers *c, uint64_t buffer, const struct
 /* Waves of a dispatch mostly lie together: the last one that was found is looked at first. */
 static const struct launch *launch_of(struct callers *c, const struct wave *w)
 {
+	const struct argument *a = argument_of(c, w);
 	struct launch *to = &c->launches[c->n_launches];
 	struct caller *caller;
 
-	for (size_t i = c->n_launches; i-- > 0;)
+	for (size_t i = c->n_launches; a->is_there && i-- > 0;)
 		if (is_of(c->launches[i].first, w))
 			return &c->launches[i];
-	if (c->n_launches == DISPATCHES_MAX) {
-		c->is_cut = true;
+	c->is_cut |= a->is_there && c->n_launches == DISPATCHES_MAX;
+	if (!a->is_there || c->n_launches == DISPATCHES_MAX)
 		return NULL;
-	}
-	*to = (struct launch){ .first = w, .buffer = find_buffer(c->look, w) };
+	*to = (struct launch){ .first = w, .buffer = read_argument(c->look, w, a) };
 	caller = to->buffer ? caller_of(c, to->buffer, w) : NULL;
 	if (caller)
 		caller->dispatches++;
 	c->n_launches++;
 	return to;
+}
+
+static bool may_call(const struct look *l, const struct wave *w)
+{
+	return w->has_dispatch && w->arguments && w->kernel && w->kernel < l->places.n_kernels;
 }
 
 static void find_callers(struct callers *c)
@@ -127,7 +147,7 @@ static void find_callers(struct callers *c)
 
 	for (size_t i = 0; i < t->n_waves; i++) {
 		const struct wave *w = &t->waves[i];
-		const struct launch *from = w->has_dispatch && w->arguments ? launch_of(c, w) : NULL;
+		const struct launch *from = may_call(c->look, w) ? launch_of(c, w) : NULL;
 		struct caller *to = from && from->buffer ? caller_of(c, from->buffer, w) : NULL;
 
 		if (to)
@@ -377,14 +397,21 @@ static void look_at_caller(struct callers *c, const struct caller *from)
 
 void look_at_hostcalls(struct look *l)
 {
+	struct argument *kernels = rpc_arena_array(l->arena, l->places.n_kernels + 1, sizeof(*kernels));
 	struct callers *c = rpc_arena_alloc(l->arena, sizeof(*c));
 
-	if (!c)
+	if (!c || !kernels)
 		return;
-	*c = (struct callers){ .look = l };
+	*c = (struct callers){ .look = l, .kernels = kernels };
 	find_callers(c);
 	if (c->is_cut)
 		look_missing(l, "calls of the host: those of more than 64 dispatches, or 16 queues");
-	for (size_t i = 0; i < c->n; i++)
+	for (size_t i = 0; i < c->n; i++) {
+		/* One that is left out may be of this queue, and have stopped. */
+		if (c->is_cut) {
+			c->list[i].dispatches = UINT32_MAX;
+			c->list[i].stopped = UINT32_MAX;
+		}
 		look_at_caller(c, &c->list[i]);
+	}
 }

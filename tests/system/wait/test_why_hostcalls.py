@@ -204,3 +204,22 @@ def test_the_stop_does_not_grow_by_a_large_buffer():
         print(f"{time.monotonic() - begin:.3f} s, stopped {doc['stopped_us']} us")
         evidence = {e["what"]: e["value"] for e in host_wait(doc)["evidence"]}
         assert evidence["packets"] == f"{n}, of which 5 are free", evidence
+
+
+@pytest.mark.parametrize(("n", "is_cut"), [(64, False), (65, True)])
+def test_dispatches_that_are_not_looked_at_are_told(n, is_cut):
+    """In a twelfth queue is a kernel that does not call the host, of which nothing is missed."""
+    then = f"load {ROOT / 'sim/scenes/amd/grid-gfx90a.co'}; dispatch 11 reduce 256 256; waves 11 spin 1 reduce+0x50; "
+    then += "packet 11 0 kernel; pending 11 1; "
+    for queue in range(11):
+        groups = [f"spin 1 __ockl_hostcall_internal+0x354 packet={i}" for i in range(min(6, n - 6 * queue))]
+        then += f"dispatch {queue} check 640 64 args=p:0x7f6c00000000,l:0,l:0,l:0,p:{AT:#x},l:0,l:0,l:0; "
+        then += "".join(f"packet {queue} {i} kernel; " for i in range(len(groups)))
+        then += f"waves {queue} {' and '.join(groups)}; pending {queue} {len(groups)}; "
+    with Calls(queues="12 0", then=then) as s:
+        doc = s.document("--twice=1100")
+        # Waves of the one that is left out may have stopped.
+        assert bool([c for c in doc["causes"] if c["culprit"]]) != is_cut, doc["causes"]
+        assert {w["queue_id"] for w in doc["waits"] if w["kind"] == "host"} == set(range(11)), doc["waits"]
+        assert [text for text in doc["missing"] if "of more than 64 dispatches" in text] == doc["missing"], doc["missing"]
+        assert bool(doc["missing"]) == is_cut, doc["missing"]
