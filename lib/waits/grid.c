@@ -4,9 +4,12 @@
 #include <errno.h>
 
 #include "base/reader.h"
+#include "waits/sass_word.h"
 
 /* Behind the word that is polled there is another one, and then the number of workgroups. */
 #define GROUPS 40u
+
+/* ------------------------------------------------------------------ AMD's -------------------- */
 
 bool waits_grid_is_word(const struct waits_word *w)
 {
@@ -24,6 +27,228 @@ int waits_grid_read(const void *record, size_t size, struct waits_grid *ret)
 	reader_skip(&r, GROUPS - WAITS_GRID_WORD - 4);
 	*ret = (struct waits_grid){ .has = word & 0xffff, .expects = reader_u32(&r), .generation = word >> 16 };
 	if (reader_is_bad(&r) || !ret->expects || ret->expects > WAITS_GRID_MAX || ret->has > ret->expects)
+		return -EINVAL;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ NVIDIA's ----------------- */
+
+/*
+ * Instructions are those that ptxas 12.4 and 13.0 make of cooperative_groups' grid.sync(), for sm_80 to sm_121.
+ */
+
+/* How far in front of a loop its address is searched for. */
+#define TRACE_BYTES 65536u
+#define SIGN	       (UINT32_C(1) << 31)
+#define MEANING	       ((UINT64_C(1) << 41) - 1)
+#define ZERO	       0xffu
+
+/* Where constant bank 0 has the address of the workspace: its lower and its upper half. */
+static const uint32_t workspaces[WAITS_SASS_AGE_COUNT][2] = {
+	[WAITS_SASS_SM_80] = { 0x90, 0x8c },
+	[WAITS_SASS_SM_90] = { 0x48, 0x44 },
+	[WAITS_SASS_SM_100] = { 0x258, 0x254 },
+};
+
+/* A register that is looked for in the code in front of a place. */
+struct trace {
+	const uint8_t *code;
+	enum waits_sass_age age;
+	bool is_uniform;
+	uint32_t number;
+};
+
+static struct waits_sass_word word_at(const uint8_t *code, size_t at)
+{
+	struct reader r;
+
+	reader_init(&r, code + at, WAITS_SASS_BYTES);
+	return waits_sass_word_take(&r);
+}
+
+static unsigned int operation_of(struct waits_sass_word w)
+{
+	return waits_sass_form(w) & 0x1ff;
+}
+
+/* The register that it writes, if any, is one of the warp. */
+static bool is_uniform(unsigned int operation)
+{
+	switch (operation) {
+	case 0x1ac: /* LDCU */
+	case 0x1c2: /* R2UR */
+	case 0x1c3: /* S2UR */
+	case 0x1c4: /* REDUX */
+		return true;
+	default:
+		return operation >= 0x080 && operation <= 0x0cf;
+	}
+}
+
+/* How many registers it may write, from the one on that it names: none, or one at least. */
+static uint32_t count_written(struct waits_sass_word w)
+{
+	const uint64_t size = waits_sass_bits(w.high, 9, 3);
+
+	switch (operation_of(w)) {
+	case 0x143: /* CALL, BSSY, BRA: part of the distance may be there. */
+	case 0x144:
+	case 0x145:
+	case 0x147:
+		return 0;
+	case 0x025: /* IMAD.WIDE, UIMAD.WIDE */
+	case 0x0a5:
+		return 2;
+	case 0x0b9: /* ULDC, and what loads */
+	case 0x1ac:
+	case 0x180:
+	case 0x181:
+	case 0x182:
+	case 0x183:
+	case 0x184:
+		return size == 6 ? 4 : size == 5 ? 2 : 1;
+	default:
+		return 1;
+	}
+}
+
+static bool writes(const struct trace *t, struct waits_sass_word w)
+{
+	const uint32_t to = (uint32_t)waits_sass_bits(w.low, 16, 8);
+
+	return is_uniform(operation_of(w)) == t->is_uniform && t->number >= to && t->number - to < count_written(w);
+}
+
+/* @return whether it loads this constant of bank 0. */
+static bool is_constant(struct waits_sass_word w, uint32_t offset)
+{
+	const uint64_t high = w.high & MEANING, first = waits_sass_bits(w.low, 24, 8);
+	const uint64_t field = waits_sass_bits(w.low, 32, 32);
+
+	switch (waits_sass_form(w)) {
+	case 0xa02: /* MOV */
+		return field == (uint64_t)offset << 6 && !first && high == 0xf00;
+	case 0x624: /* IMAD.MOV.U32 */
+		return field == (uint64_t)offset << 6 && first == ZERO && high == 0x078e00ff;
+	case 0xab9: /* ULDC */
+		return field == (uint64_t)offset << 6 && !first && high == 0x800;
+	case 0xb82: /* LDC */
+		return field == (uint64_t)offset << 6 && first == ZERO && high == 0x800;
+	case 0x7ac:
+		/* LDCU, from a place that depends on what shares the device: of all of them, the same constant. */
+		return field == (uint64_t)offset << 5 && first != ZERO && high == 0x08000800;
+	default:
+		return false;
+	}
+}
+
+/* @return whether it moves a register of the warp to one of each lane. */
+static bool is_move(struct waits_sass_word w, uint32_t *ret)
+{
+	const uint64_t high = w.high & MEANING, first = waits_sass_bits(w.low, 24, 8);
+
+	*ret = (uint32_t)waits_sass_bits(w.low, 32, 32);
+	return (waits_sass_form(w) == 0xc02 && high == 0x08000f00 && !first) ||
+	       (waits_sass_form(w) == 0xe24 && high == 0x0f8e00ff && first == ZERO);
+}
+
+/*
+ * Does a register hold this half of the workspace's address?  The last instruction in front of the place that writes it
+ * decides.
+ */
+static bool is_workspace(struct trace t, size_t at, unsigned int half)
+{
+	const size_t least = at > TRACE_BYTES ? at - TRACE_BYTES : 0;
+
+	while (at >= least + WAITS_SASS_BYTES) {
+		struct waits_sass_word w;
+
+		at -= WAITS_SASS_BYTES;
+		w = word_at(t.code, at);
+		if (!writes(&t, w))
+			continue;
+		if (!waits_sass_is_always(w))
+			return false;
+		if (is_constant(w, workspaces[t.age][half]))
+			return true;
+		if (t.is_uniform || !is_move(w, &t.number))
+			return false;
+		t.is_uniform = true;
+	}
+	return false;
+}
+
+static bool is_base(const uint8_t *code, enum waits_sass_age age, size_t at, uint32_t number)
+{
+	struct trace t = { .code = code, .age = age, .number = number };
+
+	if (!is_workspace(t, at, 0))
+		return false;
+	t.number++;
+	return is_workspace(t, at, 1);
+}
+
+/* ATOM.E.ADD.STRONG.GPU of 32 bits, at the word's place behind a base. */
+static bool is_add(struct waits_sass_word w)
+{
+	/* Which registers describe memory differs, and on some devices the place's highest bit says so too. */
+	return waits_sass_form(w) == 0x98a && waits_sass_bits(w.low, 40, 23) == WAITS_GRID_WORKSPACE_WORD &&
+	       (w.high & MEANING & ~UINT64_C(0x11ff)) == 0x081ee000;
+}
+
+/* @return whether code in front of a place adds to the word: the last that adds to any such one. */
+static bool has_added(const uint8_t *code, enum waits_sass_age age, size_t at)
+{
+	const size_t least = at > TRACE_BYTES ? at - TRACE_BYTES : 0;
+
+	while (at >= least + WAITS_SASS_BYTES) {
+		struct waits_sass_word w;
+
+		at -= WAITS_SASS_BYTES;
+		w = word_at(code, at);
+		if (is_add(w))
+			return is_base(code, age, at, (uint32_t)waits_sass_bits(w.low, 24, 8));
+	}
+	return false;
+}
+
+/* Does the loop end when the highest bit of (word ^ register) is set? */
+static bool awaits_change(const struct waits_sass_poll *p)
+{
+	const struct waits_sass_operand *with = &p->with[0];
+
+	if (p->bytes != 4 || !p->is_signed || p->mask.kind != WAITS_SASS_NONE || p->toggle.kind != WAITS_SASS_REGISTER ||
+	    with->kind != WAITS_SASS_CONSTANT)
+		return false;
+	return (p->op == WAITS_COMPARE_LE && with->value == UINT32_MAX) || (p->op == WAITS_COMPARE_LT && !with->value);
+}
+
+bool waits_grid_is_loop(const char *arch, const void *code, size_t size, const struct waits_sass_poll *p)
+{
+	const enum waits_sass_age age = waits_sass_age_of(arch);
+
+	if (age < WAITS_SASS_SM_80 || age >= WAITS_SASS_AGE_COUNT || p->end > size || p->begin > p->end ||
+	    p->begin % WAITS_SASS_BYTES)
+		return false;
+	if (p->space != WAITS_SASS_GENERIC || p->is_lock || p->offset != WAITS_GRID_WORKSPACE_WORD ||
+	    p->base[0].kind != WAITS_SASS_REGISTER || p->base[2].kind != WAITS_SASS_NONE || !awaits_change(p))
+		return false;
+	return is_base(code, age, p->begin, p->base[0].value) && has_added(code, age, p->begin);
+}
+
+int waits_grid_count(uint32_t word, uint64_t blocks, struct waits_grid_blocks *ret)
+{
+	const uint32_t low = word & ~SIGN;
+	/* What the word has when block (0,0,0) is the only one that has come. */
+	const uint32_t first = blocks ? SIGN - (uint32_t)(blocks - 1) : 0;
+
+	if (!blocks || blocks > WAITS_GRID_BLOCKS_MAX)
+		return -EINVAL;
+	if (low < blocks)
+		*ret = (struct waits_grid_blocks){ .has = low };
+	else if (low >= first)
+		*ret = (struct waits_grid_blocks){ .has = low - first + 1, .has_first = true };
+	else
 		return -EINVAL;
 	return 0;
 }

@@ -4,18 +4,24 @@
 
 /**
  * @file grid.h
- * The record by which workgroups of a grid wait for each other on AMD devices, where that is done in memory: that of
- * ROCm's device library (__ockl_grid_sync() of rocm-device-libs), which HIP's cooperative groups use.
+ * The records by which workgroups of a grid wait for each other, where that is done in memory.
+ *
+ * AMD's is that of ROCm's device library (__ockl_grid_sync() of rocm-device-libs), which HIP's cooperative groups use.
  *
  * A kernel finds it by an argument that the compiler has added.  One work-item of each workgroup adds 1 to a word of
  * it, and polls the word until its upper half has changed: the last one to come empties the lower half and counts the
  * upper one on.
+ *
+ * NVIDIA's is the workspace that the driver passes to a cooperative launch (CUDA's cooperative_groups/details/sync.h).
+ * One thread of each block adds to a word of it, and polls the word until its highest bit has changed: block (0,0,0)
+ * adds 0x80000000 less the number of the others, and each of those 1.
  */
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "waits/poll.h"
+#include "waits/sass_poll.h"
 
 /** The kind of the argument that points to the record, as the code object notes it. */
 #define WAITS_GRID_ARGUMENT "hidden_multigrid_sync_arg"
@@ -39,5 +45,33 @@ bool waits_grid_is_word(const struct waits_word *w);
  * @return 0; -EINVAL: it is none: too short, nobody is expected or more than can be counted, or more have come.
  */
 int waits_grid_read(const void *record, size_t size, struct waits_grid *ret);
+
+/** Where in the workspace the word is. */
+#define WAITS_GRID_WORKSPACE_WORD 4
+/** Most blocks of a grid whose word can be read in one way only. */
+#define WAITS_GRID_BLOCKS_MAX (UINT32_C(1) << 30)
+
+/**
+ * Tell whether a loop waits for all blocks of a cooperative launch.
+ *
+ * It does if it polls the word of the workspace for a change of its highest bit, and code in front of it adds to the same
+ * word.  That it is the workspace is seen by the constants that only the driver sets, from which the address comes.
+ * Code is read from the loop back as it lies there, so that a loop which gets the address in another way is not told.
+ * @param code  The code in which waits_sass_poll_find() has found it.
+ */
+bool waits_grid_is_loop(const char *arch, const void *code, size_t size, const struct waits_sass_poll *p);
+
+/** What the word of a workspace says. */
+struct waits_grid_blocks {
+	uint32_t has;	/**< Blocks that have come. */
+	bool has_first; /**< Block (0,0,0) is one of them. */
+};
+
+/**
+ * Read a word of a workspace.
+ * @param blocks  Of the grid.
+ * @return 0; -EINVAL: there are none or too many, or with so many the word is never like this.
+ */
+int waits_grid_count(uint32_t word, uint64_t blocks, struct waits_grid_blocks *ret);
 
 #endif /* WAITS_GRID_H */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Any bytes are code with loops that poll memory, or without. */
+/* Any bytes are code with loops that poll memory, or without, and of a barrier of the grid or of something else. */
 #include <errno.h>
 
 #include "fuzzlib.h"
+#include "waits/grid.h"
 #include "waits/sass.h"
 #include "waits/sass_poll.h"
 
@@ -39,6 +40,9 @@ static void search(const char *arch, const uint8_t *data, size_t size)
 			continue;
 		check((w.bytes == 4 || w.bytes == 8) && w.op < WAITS_COMPARE_COUNT && !(w.bytes == 4 && w.mask >> 32));
 		(void)waits_word_holds(&w, w.with);
+		/* Such a loop waits for the highest bit of 32. */
+		if (waits_grid_is_loop(arch, data, size, &p))
+			check(w.bytes == 4 && w.op == WAITS_COMPARE_NE && w.mask == UINT32_C(1) << 31);
 	}
 }
 
