@@ -504,6 +504,15 @@ static bool copy_polled(const void *ctx, enum waits_sass_space space, uint32_t l
 			  address, buf, size);
 }
 
+static bool copy_grid(const void *ctx, uint32_t ret[3])
+{
+	const struct transfer *t = ctx;
+
+	if (t->grid)
+		memcpy(ret, t->grid->grid_dim, 3 * sizeof(*ret));
+	return t->grid;
+}
+
 int core_cuda_read_spins(struct core_cuda *c, const struct core_cuda_waves *w, struct rpc_arena *a,
 			 struct target_waves *ret, const char **ret_missing)
 {
@@ -516,7 +525,7 @@ int core_cuda_read_spins(struct core_cuda *c, const struct core_cuda_waves *w, s
 		struct core_cuda_warp warp;
 		const struct transfer t = { .c = c, .warp = &warp, .block = &c->core.blocks[w->warps[i]->block],
 					    .grid = core_cuda_grid(c, w->waves[i].gpu_id, w->waves[i].dispatch) };
-		const struct spin_source from = { copy_register, copy_argument, copy_polled, &t };
+		const struct spin_source from = { copy_register, copy_argument, copy_polled, copy_grid, &t };
 
 		core_cuda_warp_of(c, w->warps[i], &warp);
 		spins_add(&s, i, warp.view.pcs, warp.view.lanes, m ? &m->spins : NULL, &from, false);

@@ -288,6 +288,17 @@ static bool read_polled(const void *ctx, enum waits_sass_space space, uint32_t l
 	return cudbgshim_read_memory(l->c->shim, spaces[space], &at, address, buf, size) == 0;
 }
 
+static bool read_grid(const void *ctx, uint32_t ret[3])
+{
+	const struct polling_warp *p = ctx;
+	struct cudbgshim_grid g;
+
+	if (cudbgshim_get_grid(p->warp.c->shim, p->warp.at.dev, p->grid, &g) < 0)
+		return false;
+	memcpy(ret, (uint32_t[]){ g.grid_dim.x, g.grid_dim.y, g.grid_dim.z }, 3 * sizeof(*ret));
+	return true;
+}
+
 const char *cuda_spins_read(struct target_cuda *c, uint64_t deadline_ns, struct rpc_arena *a, struct target_waves *ret)
 {
 	const struct cuda_module *module = NULL;
@@ -301,7 +312,7 @@ const char *cuda_spins_read(struct target_cuda *c, uint64_t deadline_ns, struct 
 			.warp = { .c = c, .at = { .dev = w->gpu_id, .sm = w->unit, .warp = w->index } },
 			.grid = w->dispatch,
 		};
-		const struct spin_source from = { read_one, read_argument, read_polled, &one };
+		const struct spin_source from = { read_one, read_argument, read_polled, read_grid, &one };
 		struct cuda_warp view;
 
 		module = module_at(c, w->gpu_id, w->pc, module);

@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/elf_view.h"
 #include "base/reader.h"
 #include "base/vec.h"
 #include "symbols/image.h"
+#include "waits/grid.h"
 #include "waits/sass.h"
 
 /* Of one image. */
@@ -33,7 +35,8 @@ static int search_section(const struct elf_view *elf, const Elf64_Shdr *section,
 			return -ENOMEM;
 		ret->list[ret->n++] = (struct spin_site){ .begin = section->sh_addr + p.begin,
 							  .end = section->sh_addr + p.end,
-							  .load = section->sh_addr + p.load, .poll = p };
+							  .load = section->sh_addr + p.load, .poll = p,
+							  .is_grid = waits_grid_is_loop(arch, code, size, &p) };
 	}
 	return 0;
 }
@@ -194,8 +197,11 @@ void spins_add(struct spins *s, uint32_t wave, const uint64_t *pcs, uint32_t lan
 		*to = (struct target_spin){ .wave = wave, .pc = pcs[lane], .begin = site->begin, .end = site->end,
 					    .load = site->load, .lane = lane, .lanes = in, .warps = 1,
 					    .is_lock = site->poll.is_lock, .sleeps = site->poll.sleeps,
-					    .is_shared = site->poll.space == WAITS_SASS_SHARED };
+					    .is_shared = site->poll.space == WAITS_SASS_SHARED,
+					    .is_grid = site->is_grid };
 		read_word(from, &site->poll, to);
+		if (to->is_grid && !from->grid(from->ctx, to->grid))
+			memset(to->grid, 0, sizeof(to->grid));
 	}
 }
 

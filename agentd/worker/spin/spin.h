@@ -15,13 +15,14 @@
 
 struct symbols_image;
 
-/** Most loops of grids whose registers and words are read in one look: up to seven reads each. */
+/** Most loops of grids whose registers and words are read in one look: up to eight reads each. */
 #define SPINS_MAX 64u
 
 /** A loop. */
 struct spin_site {
 	uint64_t begin, end, load;
 	struct waits_sass_poll poll;
+	bool is_grid; /**< Blocks of a cooperative launch wait for each other there. */
 };
 
 /** Those of an image, ascending. */
@@ -45,6 +46,8 @@ struct spin_source {
 	/** @return whether all bytes were read. */
 	bool (*memory)(const void *ctx, enum waits_sass_space space, uint32_t lane, uint64_t address, void *buf,
 		       uint32_t size);
+	/** @return whether it is known how many blocks the warp's grid has in each direction. */
+	bool (*grid)(const void *ctx, uint32_t ret[3]);
 	const void *ctx;
 };
 

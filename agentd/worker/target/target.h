@@ -101,6 +101,8 @@ struct target_spin {
 	uint32_t warps; /**< In the loop, of the same dispatch. */
 	bool is_lock, sleeps; /**< The load is a compare and swap; the loop sleeps. */
 	bool is_shared; /**< The address is one of memory of the workgroup. */
+	bool is_grid;	/**< The word is that by which workgroups of a cooperative launch wait for each other. */
+	uint32_t grid[3]; /**< Of such a launch: workgroups in each direction; 0: not known. */
 	bool is_read;	/**< The members below were. */
 	uint64_t address;
 	uint8_t bytes, op; /**< Of the word; enum waits_compare. */

@@ -4,16 +4,22 @@
  * itself to a word of memory and polls it until all have: who has come is seen by where waves are.
  */
 #include <endian.h>
+#include <stdlib.h>
 
 #include "agentd/worker/snapshot/hash.h"
 #include "agentd/worker/snapshot/wave_convert.h"
 #include "agentd/worker/wait/look.h"
 #include "agentd/worker/wait/wait.h"
+#include "base/cleanup.h"
+#include "base/out.h"
 #include "base/str.h"
 #include "waits/grid.h"
 
 /* In history.h. */
 #define NAME_GRID 5u
+/* How many of those that are not there are named, and of how many at most it is looked for. */
+#define ABSENT_SHOWN 4u
+#define ABSENT_MAX   65536u
 
 /* ------------------------------------------------------------------ which waves -------------- */
 
@@ -23,15 +29,24 @@ static bool is_of(const struct look_grid *g, const struct wave *w)
 	       w->dispatch == g->first->dispatch;
 }
 
-/* Its workgroup has come; the wave may have stopped since. */
-static bool is_in_loop(const struct look_grid *g, const struct wave *w)
+static bool is_at_loop(const struct look_grid *g, uint64_t pc)
 {
-	if (!is_of(g, w))
-		return false;
 	for (uint32_t i = 0; i < g->n_loops; i++)
-		if (w->pc >= g->loops[i].begin && w->pc < g->loops[i].end)
+		if (pc >= g->loops[i].begin && pc < g->loops[i].end)
 			return true;
 	return false;
+}
+
+/* Its workgroup has come; the wave may have stopped since, and lanes of it may be elsewhere. */
+static bool is_in_loop(const struct look_grid *g, const struct wave *w)
+{
+	bool any = false;
+
+	if (!is_of(g, w))
+		return false;
+	for (uint32_t i = 0; i < wave_n_parts(w); i++)
+		any |= is_at_loop(g, w->parts->list[i].pc);
+	return wave_n_parts(w) ? any : is_at_loop(g, w->pc);
 }
 
 static bool polls(const struct look_grid *g, const struct wave *w)
@@ -130,38 +145,40 @@ static void add_evidence(struct look *l, struct rpc_wait *to, const struct waits
 	look_add_evidence(l, to, "value", "read when the queues ran again");
 }
 
-static bool add_wait(struct look *l, struct look_grid *g, const struct waits_word *word,
-		     const struct waits_grid *record)
+/* @param at  Where it is: the grid's first wave, or the part of it that polls. */
+static bool add_wait(struct look *l, struct look_grid *g, const struct wave *at, const struct waits_word *word,
+		     bool is_known, uint32_t value)
 {
-	const uint64_t state = (uint64_t)record->generation << 48 | (uint64_t)record->has << 32 | count_groups(l, g);
+	const uint64_t state = (uint64_t)value << 32 | count_groups(l, g);
 	struct look_wait *w;
 
 	g->wait = l->n_waits;
 	w = look_add_wait(l, RPC_WAIT_KIND_GRID, RPC_WAIT_NODE_KIND_DISPATCH, "", name_of(g->first), state);
 	if (!w)
 		return false;
-	w->rpc.confidence = RPC_CONFIDENCE_INFERRED;
+	w->rpc.confidence = is_known ? RPC_CONFIDENCE_INFERRED : RPC_CONFIDENCE_UNKNOWN;
 	w->rpc.alike = 1;
-	w->rpc.has_has = w->rpc.has_expects = true;
-	w->rpc.has = g->has = record->has;
-	w->rpc.expects = g->expects = record->expects;
-	look_tell_wave(l, &w->rpc, g->first);
-	look_tell_word(&w->rpc, word, true, (uint64_t)record->generation << 16 | record->has);
-	add_evidence(l, &w->rpc, record, word->address);
+	w->rpc.has_has = is_known;
+	w->rpc.has_expects = true;
+	w->rpc.has = g->has;
+	w->rpc.expects = g->expects;
+	look_tell_wave(l, &w->rpc, at);
+	look_tell_word(&w->rpc, word, is_known, value);
 	return true;
 }
 
-static bool add_loop(struct look_grid *g, const struct look_code *c)
+static bool add_loop(struct look_grid *g, uint64_t begin, uint64_t end)
 {
 	if (g->n_loops == sizeof(g->loops) / sizeof(g->loops[0]))
 		return false;
-	g->loops[g->n_loops++] = (struct look_loop){ c->loop, c->loop + c->poll.end - c->poll.begin };
+	g->loops[g->n_loops++] = (struct look_loop){ begin, end };
 	return true;
 }
 
 bool look_add_grid(struct look *l, const struct rpc_wave_registers *r, const struct wave *w, const struct look_code *c,
 		   const struct waits_word *word)
 {
+	const uint64_t end = c->loop + c->poll.end - c->poll.begin;
 	struct look_grid *g = grid_of_dispatch(l, w);
 	struct waits_grid record;
 
@@ -170,15 +187,74 @@ bool look_add_grid(struct look *l, const struct rpc_wave_registers *r, const str
 	if (!read_record(l, w, r, word, &record))
 		return false;
 	if (g)
-		return add_loop(g, c);
+		return add_loop(g, c->loop, end);
 	if (l->n_grids == LOOK_GRIDS_MAX)
 		return false;
 	g = &l->grids[l->n_grids];
-	*g = (struct look_grid){ .first = w };
-	if (!add_wait(l, g, word, &record))
+	*g = (struct look_grid){ .first = w, .has = record.has, .expects = record.expects };
+	if (!add_wait(l, g, w, word, true, record.generation << 16 | record.has))
 		return false;
+	add_evidence(l, &l->waits[g->wait].rpc, &record, word->address);
 	l->n_grids++;
-	return add_loop(g, c);
+	return add_loop(g, c->loop, end);
+}
+
+/* ------------------------------------------------------------------ NVIDIA's word ------------ */
+
+/* @return how many blocks the grid has; 0: that is not known, or more than the word counts. */
+static uint64_t blocks_of(const struct target_spin *s)
+{
+	uint64_t n = 1;
+
+	for (unsigned i = 0; i < 3; i++) {
+		n *= s->grid[i];
+		if (n > WAITS_GRID_BLOCKS_MAX)
+			return 0;
+	}
+	return n;
+}
+
+static void add_evidence_of_blocks(struct look *l, struct rpc_wait *to, const struct target_spin *s,
+				   const struct waits_grid_blocks *n)
+{
+	look_add_evidence(l, to, "loop", rpc_arena_printf(l->arena, "0x%llx to 0x%llx", (unsigned long long)s->begin,
+							  (unsigned long long)s->end));
+	look_add_evidence(l, to, "workspace of the launch",
+			  rpc_arena_printf(l->arena, "0x%llx", (unsigned long long)(s->address - WAITS_GRID_WORKSPACE_WORD)));
+	look_add_evidence(l, to, "blocks of the grid",
+			  rpc_arena_printf(l->arena, "%u x %u x %u", s->grid[0], s->grid[1], s->grid[2]));
+	if (s->has_value)
+		look_add_evidence(l, to, "block (0,0,0), by the word", n->has_first ? "has come" : "has not come");
+	look_add_evidence(l, to, "value", s->has_value ? "read in the same stop" : "not readable");
+}
+
+/*
+ * The process may write the word, so that it is one only where it agrees with the grid: who polls has come.  Where it
+ * cannot be read, nothing says who has, besides those who poll.
+ */
+bool look_add_blocks(struct look *l, const struct target_spin *s, const struct wave *w, const struct waits_word *word)
+{
+	const struct wave *whole = &l->seen->waves.waves[s->wave];
+	struct look_grid *g = grid_of_dispatch(l, whole);
+	const uint64_t blocks = blocks_of(s);
+	struct waits_grid_blocks n = { 0 };
+
+	if (!s->is_grid || !blocks || !whole->has_dispatch)
+		return false;
+	if (s->has_value && (waits_grid_count((uint32_t)s->value, blocks, &n) < 0 || !n.has))
+		return false;
+	if (g)
+		return l->waits[g->wait].rpc.object.address == word->address && add_loop(g, s->begin, s->end);
+	if (l->n_grids == LOOK_GRIDS_MAX)
+		return false;
+	g = &l->grids[l->n_grids];
+	*g = (struct look_grid){ .first = whole, .has = n.has, .expects = (uint32_t)blocks,
+				 .size = { s->grid[0], s->grid[1], s->grid[2] } };
+	if (!add_wait(l, g, w, word, s->has_value, (uint32_t)s->value))
+		return false;
+	add_evidence_of_blocks(l, &l->waits[g->wait].rpc, s, &n);
+	l->n_grids++;
+	return add_loop(g, s->begin, s->end);
 }
 
 /* ------------------------------------------------------------------ who has come ------------- */
@@ -267,7 +343,7 @@ static void add_party(struct look *l, const struct look_grid *g, const struct wo
 		return;
 	/* Workgroups that are alike are one wait. */
 	if (!has_edge(l, from, node))
-		look_add_edge(l, from, node, WAITS_INFERRED, false);
+		look_add_edge(l, from, node, WAITS_INFERRED, g->is_open);
 	to->missing[to->n_missing++] = (struct rpc_wait_party){
 		.what = l->nodes[node].rpc.has_wait ? look_workgroup_text(l, w) : l->nodes[node].rpc.text,
 		.has_ref = true,
@@ -300,6 +376,42 @@ static bool has_others(const struct look *l, const struct look_grid *g)
 	return false;
 }
 
+/* Mark the workgroups of which a wave is there, by their positions in the grid. */
+static void mark_seen(const struct look *l, const struct look_grid *g, bool *seen)
+{
+	const struct target_waves *t = &l->seen->waves;
+
+	for (size_t i = 0; i < t->n_waves; i++) {
+		const uint32_t *at = t->waves[i].workgroup;
+
+		if (is_of(g, &t->waves[i]) && t->waves[i].has_workgroup && at[0] < g->size[0] && at[1] < g->size[1] &&
+		    at[2] < g->size[2])
+			seen[(at[2] * g->size[1] + at[1]) * g->size[0] + at[0]] = true;
+	}
+}
+
+/* @return which are not there, the first of @p n: " (2,0,0), (3,0,0) and 5 more;", or "" where that is not known. */
+static const char *absent_text(struct look *l, const struct look_grid *g, uint32_t n)
+{
+	auto_free bool *seen = g->size[0] && g->expects <= ABSENT_MAX ? calloc(g->expects, sizeof(*seen)) : NULL;
+	auto_out struct out o = { 0 };
+	uint32_t shown = 0;
+	const char *text;
+
+	if (!seen)
+		return "";
+	mark_seen(l, g, seen);
+	for (uint32_t i = 0; i < g->expects && shown < ABSENT_SHOWN; i++)
+		if (!seen[i])
+			out_fmt(&o, "%s (%u,%u,%u)", shown++ ? "," : "", i % g->size[0], i / g->size[0] % g->size[1],
+				i / g->size[0] / g->size[1]);
+	if (n > shown)
+		out_fmt(&o, " and %u more", n - shown);
+	out_str(&o, ";");
+	text = out_error(&o) ? NULL : rpc_arena_strdup(l->arena, o.data);
+	return text ? text : "";
+}
+
 /*
  * Those of which no wave is there: whether they have ended without coming, or were never started since the grid is
  * larger than the device, nothing tells.  Neither comes any more, but one that is about to start looks the same.  So
@@ -313,14 +425,15 @@ static void add_absent(struct look *l, const struct look_grid *g, uint32_t n, ui
 	bool is_gone = is_firm && was_firm && !w->changed && l->apart_ns >= LOOK_STILL_NS;
 	const enum waits_end end = is_gone ? WAITS_END_GONE : WAITS_END_UNKNOWN;
 	struct rpc_wait *to = &w->rpc;
-	const char *text = rpc_arena_printf(l->arena, "%u of %u workgroups of %s %s not there: ended without coming, or never started",
-					    n, g->expects, look_kernel(l, g->first), n == 1 ? "is" : "are");
+	const char *text = rpc_arena_printf(l->arena, "%u of %u %s of %s %s not there:%s ended without coming, or never started",
+					    n, g->expects, look_is_nvidia(l) ? "blocks" : "workgroups",
+					    look_kernel(l, g->first), n == 1 ? "is" : "are", absent_text(l, g, n));
 	uint32_t node = look_add_node(l, RPC_WAIT_NODE_KIND_NOBODY, end, text);
 
 	if (node == LOOK_NONE)
 		return;
 	l->nodes[node].may_come = !is_gone;
-	look_add_edge(l, w->node, node, WAITS_INFERRED, false);
+	look_add_edge(l, w->node, node, WAITS_INFERRED, g->is_open);
 	if (to->n_missing < LOOK_PARTIES_MAX)
 		to->missing[to->n_missing++] = (struct rpc_wait_party){ .what = text, .state = (enum rpc_wait_end)end };
 }
@@ -342,7 +455,7 @@ static void add_parties(struct look *l, const struct look_grid *g)
 		}
 }
 
-static void look_at_grid(struct look *l, const struct look_grid *g)
+static void look_at_grid(struct look *l, struct look_grid *g)
 {
 	const struct target_waves *t = &l->seen->waves;
 	struct rpc_wait *to = &l->waits[g->wait].rpc;
@@ -359,6 +472,9 @@ static void look_at_grid(struct look *l, const struct look_grid *g)
 		note_waves(l, g, &x);
 	}
 	name_those_who_wait(l, g, come);
+	/* Blocks of NVIDIA's may arrive and wait later, and are in the loop a little longer than the word says. */
+	g->is_open = look_is_nvidia(l) && come != g->has;
+	to->has_candidates = to->candidates = g->is_open;
 	to->missing_count = g->expects > come ? g->expects - come : 0;
 	to->missing = rpc_arena_array(l->arena, LOOK_PARTIES_MAX, sizeof(*to->missing));
 	if (!to->missing)

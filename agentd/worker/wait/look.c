@@ -476,6 +476,7 @@ static void find_waits(struct look *l, struct rpc_why_get_result *ret)
 		look_at_spins(l);
 		look_at_warps(l);
 		look_at_clusters(l);
+		look_at_grids(l);
 		return;
 	}
 	look_at_polls(l);

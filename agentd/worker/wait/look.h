@@ -36,6 +36,8 @@ struct look_grid {
 	} loops[4]; /**< Where they do. */
 	uint32_t n_loops;
 	uint32_t expects, has; /**< Workgroups of the grid, and those that the word says have come. */
+	uint32_t size[3]; /**< Workgroups in each direction; 0: not known. */
+	bool is_open;	  /**< Who is not in a loop may have come all the same, or the other way round. */
 };
 
 /** A wait, and its node. */
@@ -192,9 +194,15 @@ void look_tell_word(struct rpc_wait *to, const struct waits_word *word, bool is_
  */
 bool look_add_grid(struct look *l, const struct rpc_wave_registers *r, const struct wave *w, const struct look_code *c,
 		   const struct waits_word *word);
+/**
+ * Note lanes of NVIDIA's devices that poll, if they poll for the blocks of their grid.
+ * @param w  Of the warp's parts, the one that is in the loop.
+ * @return whether they do.
+ */
+bool look_add_blocks(struct look *l, const struct target_spin *s, const struct wave *w, const struct waits_word *word);
 /** @return the wait of the grid that a wave polls for; LOOK_NONE: it polls for none. */
 uint32_t look_grid_of(const struct look *l, const struct wave *w);
-/** Tell of grids who has come, and who has not; the barriers of workgroups are known. */
+/** Tell of grids who has come, and who has not; the barriers of workgroups, or all that warps wait for, are known. */
 void look_at_grids(struct look *l);
 
 /* hostcalls.c */

@@ -30,7 +30,8 @@ static void look_at_spin(struct look *l, const struct target_spin *s)
 	/* A loop that ends in this round. */
 	if (p.is_known && waits_word_holds(&p.word, p.value))
 		return;
-	polls_add(l, w, whole, &loop, &p);
+	if (!look_add_blocks(l, s, w, &p.word))
+		polls_add(l, w, whole, &loop, &p);
 }
 
 void look_at_spins(struct look *l)

@@ -414,6 +414,7 @@ void warps_add_party(struct look *l, const struct block *b, size_t wait, const s
 	struct rpc_wait_at at = look_at(l, u->w);
 	size_t other = u->wait == LOOK_NONE ? LOOK_NONE : b->places[u->wait].wait;
 	uint32_t node = other == LOOK_NONE ? look_add_wave(l, u->w, &at) : l->waits[other].node;
+	const bool waits = other != LOOK_NONE || look_grid_of(l, u->w) != LOOK_NONE;
 
 	if (node == LOOK_NONE)
 		return;
@@ -424,10 +425,10 @@ void warps_add_party(struct look *l, const struct block *b, size_t wait, const s
 	if (!to->missing || to->n_missing == LOOK_PARTIES_MAX)
 		return;
 	to->missing[to->n_missing++] = (struct rpc_wait_party){
-		.what = other == LOOK_NONE ? l->nodes[node].rpc.text : waits_text(l, u, &at),
+		.what = waits ? waits_text(l, u, &at) : l->nodes[node].rpc.text,
 		.has_ref = true,
 		.ref = wave_ref((struct wave *)u->warp),
-		.state = other == LOOK_NONE ? (enum rpc_wait_end)l->nodes[node].node.end : RPC_WAIT_END_UNKNOWN,
+		.state = waits ? RPC_WAIT_END_UNKNOWN : (enum rpc_wait_end)l->nodes[node].node.end,
 		.has_at = true,
 		.at = at,
 	};

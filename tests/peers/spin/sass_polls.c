@@ -2,6 +2,7 @@
 /* Which loops that poll memory lib/waits finds in code: usage: sass_polls ARCH <CODE.  A line for each. */
 #include <stdio.h>
 
+#include "waits/grid.h"
 #include "waits/sass.h"
 #include "waits/sass_poll.h"
 
@@ -33,7 +34,7 @@ int main(int argc, char **argv)
 		put(p.with[1]);
 		put(p.mask);
 		put(p.toggle);
-		putchar('\n');
+		printf(" %s\n", waits_grid_is_loop(argv[1], code, size, &p) ? "grid" : "-");
 	}
 	return 0;
 }

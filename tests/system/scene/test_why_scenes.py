@@ -35,6 +35,8 @@ AMD = {
 CUDA = {
     "exited-at-barrier": ("block (3,0,0) of sparse_prefill: named barrier 1, at sparse_prefill+0xd0 (waits.cu:28), needs 384 threads, "
                           "and only 128 are left: warps 0-7 have exited", "inferred", False, "exits=0"),
+    "exited-before-grid": ("1 of 8 blocks of reduce is not there: (5,0,0); ended without coming, or never started", "inferred", False,
+                           "exits=0"),
     "two-places": ("a circle: lanes 1-31 of warp 0 of block (0,0,0) of reduce, at reduce+0x170 (sm_30_intrinsics.hpp:110), wait for lane 0 "
                    "of warp 0 of block (0,0,0) of reduce, at reduce+0x1b0 (waits.cu:40), waits for the first",
                    "inferred", False, "rest=0x100"),
