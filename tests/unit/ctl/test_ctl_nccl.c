@@ -196,5 +196,6 @@ static void joins_what_fits_alone(void)
 }
 
 TEST_SUITE(ctl_nccl, TEST(reads_addresses), TEST(refuses_what_is_no_address), TEST(finds_variables),
-	   TEST(finds_the_innermost_number), TEST(knows_its_own_addresses), TEST(many_ranks_are_counted_and_the_first_told),
-	   TEST(communicators_have_a_limit_and_odd_ones_come_first), TEST(joins_what_fits_alone));
+	   TEST(finds_the_innermost_number), TEST(knows_its_own_addresses),
+	   TEST(many_ranks_are_counted_and_the_first_told), TEST(communicators_have_a_limit_and_odd_ones_come_first),
+	   TEST(joins_what_fits_alone));
