@@ -223,15 +223,18 @@ static bool awaits_change(const struct waits_sass_poll *p)
 	return (p->op == WAITS_COMPARE_LE && with->value == UINT32_MAX) || (p->op == WAITS_COMPARE_LT && !with->value);
 }
 
+bool waits_grid_may_be_loop(const struct waits_sass_poll *p)
+{
+	return p->space == WAITS_SASS_GENERIC && !p->is_lock && p->offset == WAITS_GRID_WORKSPACE_WORD &&
+	       p->base[0].kind == WAITS_SASS_REGISTER && p->base[2].kind == WAITS_SASS_NONE && awaits_change(p);
+}
+
 bool waits_grid_is_loop(const char *arch, const void *code, size_t size, const struct waits_sass_poll *p)
 {
 	const enum waits_sass_age age = waits_sass_age_of(arch);
 
 	if (age < WAITS_SASS_SM_80 || age >= WAITS_SASS_AGE_COUNT || p->end > size || p->begin > p->end ||
-	    p->begin % WAITS_SASS_BYTES)
-		return false;
-	if (p->space != WAITS_SASS_GENERIC || p->is_lock || p->offset != WAITS_GRID_WORKSPACE_WORD ||
-	    p->base[0].kind != WAITS_SASS_REGISTER || p->base[2].kind != WAITS_SASS_NONE || !awaits_change(p))
+	    p->begin % WAITS_SASS_BYTES || !waits_grid_may_be_loop(p))
 		return false;
 	return is_base(code, age, p->begin, p->base[0].value) && has_added(code, age, p->begin);
 }

@@ -51,6 +51,9 @@ int waits_grid_read(const void *record, size_t size, struct waits_grid *ret);
 /** Most blocks of a grid whose word can be read in one way only. */
 #define WAITS_GRID_BLOCKS_MAX (UINT32_C(1) << 30)
 
+/** @return whether a loop polls a word as blocks of a cooperative launch do: to ask for more costs more. */
+bool waits_grid_may_be_loop(const struct waits_sass_poll *p);
+
 /**
  * Tell whether a loop waits for all blocks of a cooperative launch.
  *

@@ -14,10 +14,18 @@
 
 /* Of one image. */
 #define SITES_MAX 16384u
+/* Of those, how many are asked whether they wait for a grid: what an image makes of that shall not take long. */
+#define TRACED_MAX 1024u
 /* Loops that the lanes of one warp are in, of those that are compared. */
 #define LOOPS_MAX 4u
 
 /* ------------------------------------------------------------------ instructions ------------- */
+
+static bool is_grid(struct spin_sites *s, const char *arch, const uint8_t *code, size_t size,
+		    const struct waits_sass_poll *p)
+{
+	return waits_grid_may_be_loop(p) && s->n_traced++ < TRACED_MAX && waits_grid_is_loop(arch, code, size, p);
+}
 
 static int search_section(const struct elf_view *elf, const Elf64_Shdr *section, const char *arch,
 			  struct spin_sites *ret)
@@ -36,7 +44,7 @@ static int search_section(const struct elf_view *elf, const Elf64_Shdr *section,
 		ret->list[ret->n++] = (struct spin_site){ .begin = section->sh_addr + p.begin,
 							  .end = section->sh_addr + p.end,
 							  .load = section->sh_addr + p.load, .poll = p,
-							  .is_grid = waits_grid_is_loop(arch, code, size, &p) };
+							  .is_grid = is_grid(ret, arch, code, size, &p) };
 	}
 	return 0;
 }

@@ -30,6 +30,7 @@ struct spin_sites {
 	struct spin_site *list;
 	size_t n, capacity;
 	bool is_cut; /**< There are more than are kept. */
+	uint32_t n_traced; /**< Loops whose address was followed back, to tell whether they wait for a grid. */
 };
 
 /** Find the loops of a relocated image.  @param arch  NULL: not known.  @return 0, -ENOMEM. */
