@@ -217,8 +217,8 @@ static bool awaits_change(const struct waits_sass_poll *p)
 {
 	const struct waits_sass_operand *with = &p->with[0];
 
-	if (p->bytes != 4 || !p->is_signed || p->mask.kind != WAITS_SASS_NONE || p->toggle.kind != WAITS_SASS_REGISTER ||
-	    with->kind != WAITS_SASS_CONSTANT)
+	if (p->bytes != 4 || !p->is_signed || p->mask.kind != WAITS_SASS_NONE ||
+	    p->toggle.kind != WAITS_SASS_REGISTER || with->kind != WAITS_SASS_CONSTANT)
 		return false;
 	return (p->op == WAITS_COMPARE_LE && with->value == UINT32_MAX) || (p->op == WAITS_COMPARE_LT && !with->value);
 }

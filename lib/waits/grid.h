@@ -57,8 +57,9 @@ bool waits_grid_may_be_loop(const struct waits_sass_poll *p);
 /**
  * Tell whether a loop waits for all blocks of a cooperative launch.
  *
- * It does if it polls the word of the workspace for a change of its highest bit, and code in front of it adds to the same
- * word.  That it is the workspace is seen by the constants that only the driver sets, from which the address comes.
+ * It does if it polls the word of the workspace for a change of its highest bit, and code in front of it adds to the
+ * same word.  That it is the workspace is seen by the constants, which only the driver sets, that the address is made
+ * of.
  * Code is read from the loop back as it lies there, so that a loop which gets the address in another way is not told.
  * @param code  The code in which waits_sass_poll_find() has found it.
  */

@@ -136,7 +136,8 @@ def test_blocks_that_are_not_there_are_the_cause_when_none_comes():
 def test_blocks_are_named_by_their_place_in_the_grid():
     with Grid(range(6), gone(6, 6), blocks=12, grid="3,2,2") as s:
         wait, = grids(s.why())
-    assert wait["missing"][0]["what"].startswith("6 of 12 blocks of reduce are not there: (0,0,1), (1,0,1), (2,0,1), (0,1,1) and 2 more;"), wait
+    text = wait["missing"][0]["what"]
+    assert text.startswith("6 of 12 blocks of reduce are not there: (0,0,1), (1,0,1), (2,0,1), (0,1,1) and 2 more;"), text
     assert {"what": "blocks of the grid", "value": "3 x 2 x 2"} in wait["evidence"], wait
 
 

@@ -98,7 +98,7 @@ static const struct code syncs[] = {
 		{ 0x0000110000077ab9, 0x000fe20000000800 }, /* ULDC UR7, c[0x0][0x44] */
 		{ 0x00000007ff077e24, 0x000fe2000f8e00ff }, /* IMAD.U32 R7, RZ, RZ, UR7 */
 		{ 0x00000006ff067e24, 0x000fc8000f8e00ff }, /* IMAD.U32 R6, RZ, RZ, UR6 */
-		{ 0x000004090609198a, 0x000ea200081ee1c4 }, /* @P1 ATOM.E.ADD.STRONG.GPU PT, R9, desc[UR4][R6.64+0x4], R9 */
+		{ 0x000004090609198a, 0x000ea200081ee1c4 }, /* @P1 ATOM.E.ADD, R9, desc[UR4][R6.64+0x4], R9 */
 		{ 0x0000000800007224, 0x001fce00078e020b }, /* IMAD R0, R0, R8, R11 */
 		{ 0x0000040406097980, 0x000ea8000c10f900 }, { 0x00000000ff00798f, 0x004fe20002000000 },
 		{ 0x0000000000007946, 0x000fea0003800000 }, { 0x0000000009097212, 0x000fc800078e3cff },
@@ -266,5 +266,6 @@ static void each_order_of_arrival_is_counted(void)
 }
 
 TEST_SUITE(waits_grid, TEST(records_are_read), TEST(other_memory_is_no_record),
-	   TEST(only_a_change_of_the_upper_half_is_polled), TEST(loops_of_cooperative_launches_are_told), TEST(other_loops_are_not),
-	   TEST(what_is_not_seen_is_not_told), TEST(words_of_a_workspace_are_counted), TEST(each_order_of_arrival_is_counted));
+	   TEST(only_a_change_of_the_upper_half_is_polled), TEST(loops_of_cooperative_launches_are_told),
+	   TEST(other_loops_are_not), TEST(what_is_not_seen_is_not_told), TEST(words_of_a_workspace_are_counted),
+	   TEST(each_order_of_arrival_is_counted));
