@@ -9,7 +9,7 @@
 #include "ctl/document/place.h"
 #include "ctl/document/vendor_words.h"
 #include "protocol/stop_reason.h"
-#include "waits/collective.h"
+#include "waits/collective/collective.h"
 
 /* Most ranks that a sentence names; more are given as positions. */
 #define NAMES_MAX 3

@@ -79,7 +79,7 @@ def check_numbers(s, held):
 
 
 def check_connections(pid, comm, found):
-    """The second channel, its ring, and the connection by which data of the rank in front comes, where lib/waits/rccl.c has them."""
+    """The second channel, its ring, and the connection by which data of the rank in front comes, where lib/waits has them."""
     with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
         def read(address, form):
             memory.seek(address)

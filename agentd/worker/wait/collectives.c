@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "agentd/worker/wait/look.h"
-#include "waits/collective.h"
+#include "waits/collective/collective.h"
 #include "waits/packet.h"
-#include "waits/rccl.h"
+#include "waits/collective/rccl.h"
 
 /* Most dispatches that are looked at: a process has few communicators, and each executes one at a
  * time. */

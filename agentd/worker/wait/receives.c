@@ -11,7 +11,7 @@
 #include "agentd/worker/snapshot/hash.h"
 #include "agentd/worker/wait/look.h"
 #include "base/clock.h"
-#include "waits/rccl.h"
+#include "waits/collective/rccl.h"
 
 #define NO_LAYOUT WAITS_RCCL_LAYOUTS
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "fuzzlib.h"
-#include "waits/collective.h"
+#include "waits/collective/collective.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "fuzzlib.h"
-#include "waits/rccl.h"
+#include "waits/collective/rccl.h"
 
 static void check_comm(const uint8_t *data, size_t size)
 {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "testlib.h"
-#include "waits/collective.h"
+#include "waits/collective/collective.h"
 
 static bool is(const struct waits_word_of_name *w, const char *text)
 {

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "testlib.h"
-#include "waits/collective.h"
-#include "waits/rccl.h"
+#include "waits/collective/collective.h"
+#include "waits/collective/rccl.h"
 
 #define COMM UINT64_C(0x7f5000000000)
 

@@ -4,12 +4,12 @@
  * takes in ncclKernel() of src/collectives/device/common.h.  What is read here lies at the same
  * place in all of these releases, but for what a rank receives: there each layout is told apart.
  */
-#include "waits/rccl.h"
+#include "waits/collective/rccl.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "waits/collective.h"
+#include "waits/collective/collective.h"
 
 /* struct ncclDevComm, and struct ncclDevCommAndChannels around it. */
 enum {

@@ -4,7 +4,7 @@
  * since then OPERATION, reduction and type where there is one, and algorithm and protocol.  Kernels of symmetric
  * memory, since NCCL 2.27, have an OPERATION and the name of an algorithm, which is not told.
  */
-#include "waits/collective.h"
+#include "waits/collective/collective.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* What a process wrote where the arguments of NCCL's kernels lead. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuzzlib.h"
+#include "waits/collective/nccl.h"
+
+static void check_launch(const uint8_t *data, size_t size)
+{
+	struct waits_nccl_launch launch;
+	uint64_t left;
+
+	if (waits_nccl_launch_read(data, size, &launch) < 0)
+		return;
+	if (!launch.comm || !launch.channels)
+		__builtin_trap();
+	left = launch.channels;
+	for (uint32_t block = 0; block < 2 * WAITS_NCCL_CHANNELS_MAX; block++) {
+		uint32_t channel = waits_nccl_channel_of(launch.channels, block);
+
+		if (channel > WAITS_NCCL_CHANNELS_MAX)
+			__builtin_trap();
+		if (channel == WAITS_NCCL_CHANNELS_MAX)
+			continue;
+		/* Each block has a channel of its own. */
+		if (!(left >> channel & 1))
+			__builtin_trap();
+		left &= ~(UINT64_C(1) << channel);
+	}
+	if (left)
+		__builtin_trap();
+}
+
+/* Wherever it may lie: by what it says of its channels. */
+static void check_comm(const uint8_t *data, size_t size)
+{
+	struct waits_rccl_comm comm;
+	uint64_t address = 0;
+	uint32_t layouts;
+
+	for (size_t at = 48; at + 8 <= size && at <= 64; at += 8) {
+		memcpy(&address, data + at, sizeof(address));
+		for (uint64_t first = 64; first <= 96; first += 16) {
+			if (waits_nccl_comm_read(data, size, address - first, &comm, &layouts) < 0)
+				continue;
+			if (!layouts || layouts >> WAITS_NCCL_LAYOUTS || !comm.ranks ||
+			    comm.ranks > WAITS_RCCL_RANKS_MAX || comm.rank >= comm.ranks)
+				__builtin_trap();
+			if (waits_nccl_comm_read(data, size, address - first - 1, &comm, &layouts) == 0)
+				__builtin_trap();
+		}
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	/* Of exactly this size, so that a read beyond it is seen. */
+	uint8_t *copy = malloc(size ? size : 1);
+	char *name = calloc(1, size + 1);
+	struct waits_rccl_connection connection;
+
+	if (copy && name && size) {
+		memcpy(copy, data, size);
+		memcpy(name, data, size);
+		check_launch(copy, size);
+		check_comm(copy, size);
+		for (unsigned int i = 0; i < WAITS_NCCL_LAYOUTS; i++)
+			if (waits_nccl_connection_read(i, copy, size, &connection) == 0 && !connection.arrived)
+				__builtin_trap();
+		(void)waits_nccl_is_kernel(name);
+	}
+	free(copy);
+	free(name);
+	return 0;
+}
