@@ -27,8 +27,16 @@ static struct sim_warp *warp_arg(struct sim_process *p, const struct args *a, ui
 static int plant_warp(struct sim_process *p, const struct args *a, uint32_t dev, uint32_t sm, struct sim_warp *w)
 {
 	uint64_t pc, idle, apart, active, valid, syscall, barrier, base = w->grid->function->address;
+	const char *in = arg_value(a, "in");
+	struct sim_module *module;
+	const struct sim_function *function = in ? sim_function_find(p, 0, in, &module) : NULL;
 	struct sim_dim target = { 0 };
 
+	/* Called by the kernel: its own function need not be the one that it is in. */
+	if (in && !function)
+		return -ENOENT;
+	if (function)
+		base = w->pc = w->idle_pc = function->address;
 	if (arg_key(a, "pc", w->pc - base, UINT32_MAX, &pc) ||
 	    arg_key(a, "idle", w->idle_pc - base, UINT32_MAX, &idle) ||
 	    arg_key(a, "apart", w->apart, 4096, &apart) ||
@@ -378,7 +386,7 @@ static int cmd_log(struct sim_process *p, const struct args *a)
 
 const struct command plant_commands[] = {
 	{ "warp", cmd_warp,
-	  "DEVICE SM WARP [sms=N] [warps=N] [pc=] [idle=] [apart=] [active=] "
+	  "DEVICE SM WARP [sms=N] [warps=N] [in=FUNCTION] [pc=] [idle=] [apart=] [active=] "
 	  "[valid=MASK; 0: exited] [syscall=MASK] [barrier=] "
 	  "[target=X,Y,Z]" },
 	{ "register", cmd_register, "DEVICE SM WARP LANE NUMBER VALUE [sms=] [warps=]" },
