@@ -5,6 +5,7 @@ worker_host_src := $(addprefix agentd/worker/host/,answer.c asyncio.c core.c cor
 worker_target_src := $(addprefix agentd/worker/target/,core_file.c relay.c seen.c target.c waves.c)
 worker_mbarrier_src := agentd/worker/mbarrier/mbarrier.c
 worker_spin_src := agentd/worker/spin/spin.c
+worker_nccl_src := agentd/worker/nccl/nccl.c
 worker_snapshot_src := $(addprefix agentd/worker/snapshot/,arguments.c code.c convert.c exception_capture.c exited.c groups.c id_map.c \
 	locations.c queue_waves.c registers.c snapshot.c wave_convert.c)
 worker_kfd_src := $(addprefix agentd/worker/kfd/,attach.c code.c core_code.c core_memory.c core_read.c core_threads.c \
@@ -13,7 +14,7 @@ worker_kfd_src := $(addprefix agentd/worker/kfd/,attach.c code.c core_code.c cor
 worker_cuda_src := $(addprefix agentd/worker/cuda/,arguments.c attach.c code.c connect.c core_arguments.c core_read.c core_registers.c core_state.c \
 	core_write.c devices.c errors.c events.c exception.c exited.c probe.c registers.c rescue.c tracer.c users.c warp.c warp_registers.c \
 	waves.c)
-worker_wait_src := $(addprefix agentd/worker/wait/,blocks.c clusters.c collectives.c grids.c history.c hostcalls.c look.c mbarriers.c memory.c polls.c queues.c receives.c spins.c text.c warps.c)
+worker_wait_src := $(addprefix agentd/worker/wait/,blocks.c clusters.c collectives.c grids.c history.c hostcalls.c look.c mbarriers.c memory.c nccl.c polls.c queues.c receives.c spins.c text.c warps.c)
 worker_rule_src := $(addprefix agentd/worker/rule/,core.c engine.c hold.c rate_limit.c store_link.c threads.c)
 worker_value_src := $(addprefix agentd/worker/value/,built_in.c evaluate.c frame.c groups.c lanes.c members.c memory.c registers.c request.c)
 worker_session_src := $(addprefix agentd/worker/session/,core_output.c exception.c exception_report.c handlers.c \
@@ -24,7 +25,7 @@ worker_inspect_src := $(addprefix agentd/worker/inspect/,command_line.c core_ser
 # An archive so that the unit tests link the same objects.
 archives += worker
 worker_src := $(worker_process_src) agentd/tracer/start.c $(worker_host_src) $(worker_target_src) $(worker_snapshot_src) $(worker_kfd_src) \
-	$(worker_cuda_src) $(worker_mbarrier_src) $(worker_spin_src) $(worker_wait_src) $(worker_rule_src) $(worker_value_src) $(worker_session_src) $(worker_inspect_src)
+	$(worker_cuda_src) $(worker_mbarrier_src) $(worker_spin_src) $(worker_nccl_src) $(worker_wait_src) $(worker_rule_src) $(worker_value_src) $(worker_session_src) $(worker_inspect_src)
 worker_deps := $(protocol_gen)
 worker_libs := worker agentd protocol store kfdtrap cudbgshim values waits symbols corefile hoststack base
 worker_ldlibs := $(protocol_ldlibs) $(kfdtrap_ldlibs) $(cudbgshim_ldlibs) $(values_ldlibs) $(corefile_ldlibs) -levent_core -lseccomp -lcap -lpthread

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The parameters of kernels.  Only a stopped device shows them, so their bytes are copied during
- * the stop, and what they mean is found out afterwards.
+ * the stop, and what they mean is found out afterwards.  Those of NCCL's kernels lead to memory of the
+ * device, which is read at once.
  */
 #include "agentd/worker/cuda/cuda.h"
 
@@ -120,4 +121,33 @@ void cuda_arguments_copy(struct target_cuda *c, const struct target_waves_from *
 	for (size_t i = 0; from->all_arguments && i < ret->n_waves; i++)
 		copy(&y, &ret->waves[i]);
 	ret->budget_exceeded = ret->budget_exceeded || y.late;
+}
+
+/* ------------------------------------------------------------------ NCCL's kernels ----------- */
+
+static bool is_nccl(const void *ctx, const struct wave *w)
+{
+	const struct target_cuda *c = ctx;
+
+	for (size_t i = 0; w->has_dispatch && w->kernel_handle && i < c->n_modules; i++)
+		if (c->modules[i].dev == w->gpu_id && nccl_kernels_has(&c->modules[i].nccl, w->kernel_handle))
+			return true;
+	return false;
+}
+
+/* Counts of what comes from another host, or by way of this one, are in memory of the host. */
+static bool read_memory(const void *ctx, const struct wave *w, uint64_t address, void *buf, uint32_t size)
+{
+	const struct target_cuda *c = ctx;
+	const struct cudbgshim_place at = { .dev = w->gpu_id, .sm = w->unit, .warp = w->index };
+
+	return cudbgshim_read_memory(c->shim, CUDBGSHIM_SPACE_GLOBAL, &at, address, buf, size) == 0 ||
+	       cudbgshim_read_memory(c->shim, CUDBGSHIM_SPACE_PINNED, &at, address, buf, size) == 0;
+}
+
+void cuda_nccl_read(struct target_cuda *c, uint64_t deadline_ns, struct rpc_arena *a, struct target_waves *ret)
+{
+	const struct nccl_source from = { is_nccl, read_memory, c, deadline_ns };
+
+	nccl_read(&from, a, ret);
 }

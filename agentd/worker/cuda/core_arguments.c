@@ -96,3 +96,33 @@ int core_cuda_read_arguments(struct core_cuda *c, const struct core_cuda_waves *
 		add(c, &w->waves[i], max, a, ret);
 	return 0;
 }
+
+/* ------------------------------------------------------------------ NCCL's kernels ----------- */
+
+static bool is_nccl(const void *ctx, const struct wave *w)
+{
+	const struct core_cuda *c = ctx;
+
+	for (uint32_t i = 0; w->has_dispatch && w->kernel_handle && i < c->core.n[CUDACORE_MODULES]; i++)
+		if (c->core.contexts[c->core.modules[i].context].device == w->gpu_id &&
+		    nccl_kernels_has(&c->modules[i].nccl, w->kernel_handle))
+			return true;
+	return false;
+}
+
+static bool read_memory(const void *ctx, const struct wave *w, uint64_t address, void *buf, uint32_t size)
+{
+	const struct core_cuda *c = ctx;
+
+	(void)w;
+	return cudacore_read_memory(&c->core, address, buf, size) == size;
+}
+
+void core_cuda_read_nccl(struct core_cuda *c, struct rpc_arena *a, struct target_waves *ret)
+{
+	const struct nccl_source from = { is_nccl, read_memory, c, 0 };
+
+	for (uint32_t i = 0; i < c->core.n[CUDACORE_MODULES]; i++)
+		core_cuda_look(c, i);
+	nccl_read(&from, a, ret);
+}

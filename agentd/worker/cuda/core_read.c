@@ -444,6 +444,8 @@ static int core_waves(struct target *t, const struct target_waves_from *from, st
 	if (from->mbarriers && (core_cuda_read_mbarriers(c, &w, a, ret, &barriers) < 0 ||
 				core_cuda_read_spins(c, &w, a, ret, &spins) < 0))
 		return agent_err_no_memory(err, "read the core");
+	if (from->mbarriers)
+		core_cuda_read_nccl(c, a, ret);
 	if (barriers)
 		ret->missing[ret->n_missing++] = barriers;
 	if (spins)
@@ -492,6 +494,8 @@ static void find_range(struct core_cuda *c, uint32_t row)
 		m->error = mbarrier_sites_find(image, arch_of(c, row), &m->mbarriers);
 	if (m->error == 0)
 		m->error = spin_sites_find(image, arch_of(c, row), &m->spins);
+	if (m->error == 0)
+		m->error = nccl_kernels_find(image, &m->nccl);
 	symbols_image_destroy(image);
 }
 
@@ -576,6 +580,7 @@ static void core_destroy(struct target *t)
 		values_kernels_deinit(&c->modules[i].kernels);
 		mbarrier_sites_deinit(&c->modules[i].mbarriers);
 		spin_sites_deinit(&c->modules[i].spins);
+		nccl_kernels_deinit(&c->modules[i].nccl);
 	}
 	cudacore_deinit(&c->core);
 	core_file_deinit(&c->file);

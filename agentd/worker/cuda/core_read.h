@@ -7,6 +7,7 @@
 #include "agentd/worker/cuda/exception.h"
 #include "agentd/worker/cuda/warp.h"
 #include "agentd/worker/mbarrier/mbarrier.h"
+#include "agentd/worker/nccl/nccl.h"
 #include "agentd/worker/spin/spin.h"
 #include "agentd/worker/target/core_file.h"
 #include "corefile/cuda/model.h"
@@ -28,6 +29,7 @@ struct core_cuda_module {
 	struct values_kernels kernels;
 	struct mbarrier_sites mbarriers;
 	struct spin_sites spins;
+	struct nccl_kernels nccl;
 };
 
 struct core_cuda {
@@ -91,6 +93,9 @@ void core_cuda_look(struct core_cuda *c, uint32_t module);
 /** List the parameters of the dispatches that waves are of.  @return 0, -ENOMEM. */
 int core_cuda_read_arguments(struct core_cuda *c, const struct core_cuda_waves *w, bool all,
 			     struct rpc_arena *a, struct target_waves *ret);
+
+/** Read the communicators of NCCL's kernels that warps execute; what these were given is listed. */
+void core_cuda_read_nccl(struct core_cuda *c, struct rpc_arena *a, struct target_waves *ret);
 
 /* core_registers.c */
 

@@ -19,6 +19,7 @@
 #include "agentd/worker/cuda/tracer.h"
 #include "agentd/worker/cuda/warp.h"
 #include "agentd/worker/mbarrier/mbarrier.h"
+#include "agentd/worker/nccl/nccl.h"
 #include "agentd/worker/spin/spin.h"
 #include "agentd/worker/target/target.h"
 #include "cudbgshim.h"
@@ -44,6 +45,7 @@ struct cuda_module {
 	struct values_kernels kernels; /**< Of the same version. */
 	struct mbarrier_sites mbarriers; /**< Likewise. */
 	struct spin_sites spins; /**< Likewise. */
+	struct nccl_kernels nccl; /**< Likewise. */
 	int error;	     /**< Why it could not be read. */
 };
 
@@ -308,6 +310,8 @@ const struct values_kernel *cuda_arguments_of(struct target_cuda *c, uint32_t de
  */
 bool cuda_arguments_read(struct target_cuda *c, const struct cudbgshim_place *at, uint64_t grid,
 			 const struct values_kernel *k, uint8_t *buf);
+/** Read the communicators of NCCL's kernels, while the devices stand still; their parameters were copied. */
+void cuda_nccl_read(struct target_cuda *c, uint64_t deadline_ns, struct rpc_arena *a, struct target_waves *ret);
 /**
  * Copy the parameters of dispatches that the waves are of, while the devices stand still.
  * @param deadline_ns  Of the stop; what is not copied until then is not in the list.

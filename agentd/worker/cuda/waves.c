@@ -488,6 +488,8 @@ static int read_all(struct look *l)
 		add_missing(l, cuda_mbarriers_read(c, l->deadline_ns, l->a, l->ret));
 	if (r == 0 && l->from->mbarriers)
 		add_missing(l, cuda_spins_read(c, l->deadline_ns, l->a, l->ret));
+	if (r == 0 && l->from->mbarriers)
+		cuda_nccl_read(c, l->deadline_ns, l->a, l->ret);
 	return r;
 }
 

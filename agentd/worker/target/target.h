@@ -54,7 +54,8 @@ struct target_waves_from {
 	uint32_t max_stop_ms;
 	bool registers; /**< Of one wave at each place, too. */
 	bool all_arguments; /**< Of all dispatches, not only of the first few. */
-	bool mbarriers; /**< NVIDIA: what is waited for and polled in memory, and sizes of clusters, too. */
+	bool mbarriers; /**< NVIDIA: what is waited for and polled in memory, sizes of clusters, and what NCCL's
+			 * kernels do, too. */
 };
 
 /** What a look at the waves meant for one queue. */
@@ -112,6 +113,25 @@ struct target_spin {
 	uint64_t value; /**< The word, of the same stop. */
 };
 
+/** NVIDIA: a block of a kernel of NCCL that receives of a rank, which has sent nothing since the kernel began. */
+struct target_receive {
+	uint32_t block, from;
+	uint64_t arrived, taken; /**< Steps by that connection. */
+};
+
+/** NVIDIA: a dispatch of a kernel of NCCL. */
+struct target_collective {
+	uint32_t wave;	/**< Position of its first wave. */
+	uint64_t communicator; /**< Its address; 0: what the kernel was given was not read. */
+	bool is_read;	/**< The members below were. */
+	bool is_other;	/**< They were not, as the communicator is not laid out as known. */
+	uint32_t rank, ranks, previous, next;
+	struct target_receive *receives;
+	uint32_t n_receives;
+	/** Blocks of which it is not known, a bit each: memory does not say, or it was not read for lack of time. */
+	uint64_t unread, left;
+};
+
 struct target_waves {
 	struct wave *waves; /**< Those of a queue and die together, workgroup by workgroup. */
 	size_t n_waves;
@@ -125,6 +145,9 @@ struct target_waves {
 	size_t n_clusters;
 	struct target_spin *spins; /**< In the order of the waves. */
 	size_t n_spins;
+	struct target_collective *collectives; /**< In the order of the waves. */
+	size_t n_collectives;
+	uint64_t collectives_us; /**< Wall clock in front of the first of these reads. */
 	/** Of some dispatches.  Those of others may still be where the waves say. */
 	struct target_arguments *arguments;
 	size_t n_arguments;

@@ -10,6 +10,7 @@
 
 #include "agentd/worker/wait/look.h"
 #include "waits/collective/collective.h"
+#include "waits/collective/nccl.h"
 #include "waits/packet.h"
 #include "waits/collective/rccl.h"
 
@@ -17,10 +18,10 @@
  * time. */
 #define LAUNCHES_MAX 16u
 
-static const char OTHER_LAYOUT[] =
-	"they execute a collective operation of RCCL whose communicator is not laid out as known";
+static const char OTHER_RCCL[] = "they execute a collective operation of RCCL whose communicator is not laid out as known";
+static const char OTHER_NCCL[] = "they execute a collective operation of NCCL whose communicator is not laid out as known";
 
-/* A dispatch of a kernel of RCCL. */
+/* A dispatch of a kernel of RCCL, or of NCCL. */
 struct launch {
 	const struct wave *first;
 	uint64_t arguments, dispatch; /* 0, and any, where it is not known. */
@@ -29,8 +30,8 @@ struct launch {
 	char operation[32]; /* By the names of device functions; "": none was seen. */
 	bool differs;       /* They are of several operations. */
 	bool is_pair, is_ring; /* How the function of that site receives. */
-	bool no_place;	       /* Of a wave it is not known which of its workgroup it is. */
-	struct look_workgroup groups[WAITS_RCCL_CHANNELS_MAX];
+	bool no_place;	       /* RCCL: of a wave it is not known which of its workgroup it is. */
+	struct look_workgroup groups[WAITS_NCCL_CHANNELS_MAX];
 };
 
 struct launches {
@@ -59,10 +60,11 @@ static bool find_function(struct look *l, const struct wave *w, struct waits_col
 static bool is_candidate(struct launches *s, const struct wave *w)
 {
 	const struct location_kernel *k = &s->look->places.kernels[w->kernel];
+	const bool is_nvidia = look_is_nvidia(s->look);
 	struct waits_collective c;
-	bool is = waits_rccl_is_kernel(k->raw);
+	bool is = is_nvidia ? waits_nccl_is_kernel(k->raw) : waits_rccl_is_kernel(k->raw);
 
-	if (!is && !w->has_dispatch && !k->raw && w->site != s->other_site)
+	if (!is && !is_nvidia && !w->has_dispatch && !k->raw && w->site != s->other_site)
 		is = find_function(s->look, w, &c);
 	if (!is)
 		s->other_site = w->site;
@@ -110,12 +112,13 @@ static void take_operation(struct launches *s, struct launch *to, const struct w
 }
 
 /* Where a wave is in its workgroup; the function around it was just looked up. */
-static void take_place(struct launch *to, const struct wave *w)
+static void take_place(const struct launches *s, struct launch *to, const struct wave *w)
 {
+	const uint32_t channels = look_is_nvidia(s->look) ? WAITS_NCCL_CHANNELS_MAX : WAITS_RCCL_CHANNELS_MAX;
 	const uint8_t bit = (uint8_t)(w->wave_in_group < 8 ? 1u << w->wave_in_group : 0);
 	struct look_workgroup *g;
 
-	if (!w->has_workgroup || !w->has_wave_in_group || !bit || w->workgroup[0] >= WAITS_RCCL_CHANNELS_MAX ||
+	if (!w->has_workgroup || !w->has_wave_in_group || !bit || w->workgroup[0] >= channels ||
 	    w->workgroup[1] || w->workgroup[2]) {
 		to->no_place = true;
 		return;
@@ -228,6 +231,30 @@ static int read_launch(struct look *l, const struct launch *from, struct rpc_col
 	return 0;
 }
 
+/*
+ * The first warp of a block has the lane that waits for data, and no other one goes on before it: of NCCL's others
+ * nothing has to be known.
+ */
+static int read_nccl(struct look *l, const struct launch *from, struct rpc_collective *to)
+{
+	uint64_t waits = 0;
+
+	for (uint32_t i = 0; i < WAITS_NCCL_CHANNELS_MAX; i++)
+		waits |= (uint64_t)(from->groups[i].ring & 1) << i;
+	return look_at_nccl(l, from->first, waits, to);
+}
+
+static int read_any(struct look *l, struct launch *from, struct rpc_collective *to)
+{
+	if (look_is_nvidia(l)) {
+		to->dispatch = from->first->dispatch;
+		return read_nccl(l, from, to);
+	}
+	find_arguments(l, from);
+	to->dispatch = from->dispatch;
+	return from->arguments ? read_launch(l, from, to) : -EIO;
+}
+
 static void add(struct launches *s, struct launch *from, struct rpc_why_get_result *ret)
 {
 	struct look *l = s->look;
@@ -235,13 +262,10 @@ static void add(struct launches *s, struct launch *from, struct rpc_why_get_resu
 				    .queue_id = from->first->queue_id,
 				    .waves = from->waves,
 				    .confidence = RPC_CONFIDENCE_INFERRED };
-	int r;
+	int r = read_any(l, from, &c);
 
-	find_arguments(l, from);
-	c.dispatch = from->dispatch;
-	r = from->arguments ? read_launch(l, from, &c) : -EIO;
 	if (r == -EINVAL)
-		look_undecoded(l, OTHER_LAYOUT, from->waves);
+		look_undecoded(l, look_is_nvidia(l) ? OTHER_NCCL : OTHER_RCCL, from->waves);
 	if (r == -EIO)
 		look_missing(l, "collective operations: what their kernels were given is not readable");
 	if (r < 0)
@@ -264,7 +288,7 @@ void look_at_collectives(struct look *l, struct rpc_why_get_result *ret)
 			continue;
 		to->waves++;
 		take_operation(&s, to, w);
-		take_place(to, w);
+		take_place(&s, to, w);
 	}
 	if (s.cut)
 		look_missing(l, "collective operations: those of more than 16 dispatches");

@@ -477,13 +477,13 @@ static void find_waits(struct look *l, struct rpc_why_get_result *ret)
 		look_at_warps(l);
 		look_at_clusters(l);
 		look_at_grids(l);
-		return;
+	} else {
+		look_at_polls(l);
+		look_at_blocks(l);
+		look_at_grids(l);
+		look_at_hostcalls(l);
+		look_at_queues(l);
 	}
-	look_at_polls(l);
-	look_at_blocks(l);
-	look_at_grids(l);
-	look_at_hostcalls(l);
-	look_at_queues(l);
 	look_at_collectives(l, ret);
 }
 

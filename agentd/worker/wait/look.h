@@ -220,6 +220,15 @@ void look_at_spins(struct look *l);
 /** Tell which collective operations are executed. */
 void look_at_collectives(struct look *l, struct rpc_why_get_result *ret);
 
+/* nccl.c */
+
+/**
+ * Tell of a dispatch of NCCL's what was read of its communicator.
+ * @param waits  Blocks of which the first warp is in the function that receives, a bit for each.
+ * @return 0, -EINVAL (another layout), -EIO.
+ */
+int look_at_nccl(struct look *l, const struct wave *first, uint64_t waits, struct rpc_collective *to);
+
 /* receives.c */
 
 struct waits_rccl_launch;
@@ -230,6 +239,17 @@ struct look_workgroup {
 	uint8_t seen, pair, ring;
 };
 
+/** A connection by which nothing has come. */
+struct look_awaited {
+	uint64_t workgroup, from, connection, arrived, taken;
+};
+
+/**
+ * Tell of whom a dispatch has received nothing, and since when.
+ * @param wall_us  Wall clock in front of the first read.
+ */
+void look_tell_awaited(struct look *l, const struct look_awaited *list, size_t n, uint64_t wall_us,
+		       struct rpc_collective *to);
 /**
  * Tell from which ranks a dispatch waits for data.
  * @param work    What its workgroups execute, WAITS_RCCL_WORK bytes of each.

@@ -15,17 +15,12 @@
 
 #define NO_LAYOUT WAITS_RCCL_LAYOUTS
 
-/* A connection by which nothing has come. */
-struct awaited {
-	uint64_t workgroup, from, connection, arrived, taken;
-};
-
 struct receives {
 	struct look *look;
 	const struct waits_rccl_launch *launch;
 	const struct waits_rccl_comm *comm;
 	unsigned int layout;
-	struct awaited list[WAITS_RCCL_CHANNELS_MAX];
+	struct look_awaited list[WAITS_RCCL_CHANNELS_MAX];
 	size_t n;
 };
 
@@ -74,7 +69,7 @@ static unsigned int find_layout(struct receives *r)
 }
 
 static bool read_connection(struct receives *r, const struct waits_rccl_channel *channel,
-			    const struct waits_rccl_receive *receive, struct awaited *ret)
+			    const struct waits_rccl_receive *receive, struct look_awaited *ret)
 {
 	uint8_t bytes[WAITS_RCCL_CONNECTION];
 	struct waits_rccl_connection c;
@@ -106,7 +101,7 @@ static void look_at_workgroup(struct receives *r, uint32_t workgroup, uint32_t c
 	const bool is_pair = g->pair != 0;
 	struct waits_rccl_channel c;
 	struct waits_rccl_receive receive;
-	struct awaited *to = &r->list[r->n];
+	struct look_awaited *to = &r->list[r->n];
 
 	if (!g->seen || (g->pair && g->ring) || !read_channel(r, r->layout, channel, &c) ||
 	    waits_rccl_receive_read(r->layout, work, WAITS_RCCL_WORK, is_pair, r->comm, &c, &receive) < 0 ||
@@ -124,17 +119,17 @@ static int compare_ranks(const void *x, const void *y)
 	return a < b ? -1 : a > b;
 }
 
-static void tell(struct receives *r, struct rpc_collective *to)
+static void tell(struct look *l, const struct look_awaited *list, size_t n_list, struct rpc_collective *to)
 {
-	uint32_t *ranks = rpc_arena_array(r->look->arena, r->n, sizeof(*ranks));
+	uint32_t *ranks = rpc_arena_array(l->arena, n_list, sizeof(*ranks));
 	size_t n = 0;
 
 	if (!ranks)
 		return;
-	for (size_t i = 0; i < r->n; i++)
-		ranks[i] = (uint32_t)r->list[i].from;
-	qsort(ranks, r->n, sizeof(*ranks), compare_ranks);
-	for (size_t i = 0; i < r->n; i++)
+	for (size_t i = 0; i < n_list; i++)
+		ranks[i] = (uint32_t)list[i].from;
+	qsort(ranks, n_list, sizeof(*ranks), compare_ranks);
+	for (size_t i = 0; i < n_list; i++)
 		if (!i || ranks[i] != ranks[n - 1])
 			ranks[n++] = ranks[i];
 	to->waits_for = ranks;
@@ -143,15 +138,15 @@ static void tell(struct receives *r, struct rpc_collective *to)
 }
 
 /* Was the same so in the sample before?  Both ends of that time are told so that it is surely no longer. */
-static void compare(struct receives *r, uint64_t wall_us, struct rpc_collective *to)
+static void compare(struct look *l, const struct look_awaited *list, size_t n, uint64_t wall_us,
+		    struct rpc_collective *to)
 {
-	const struct look *l = r->look;
 	const uint64_t name[] = { to->gpu_id, to->queue_id, to->dispatch, to->communicator, to->rank, 8 };
 	const uint64_t now_ns = clock_now_ns(), now_us = clock_wall_us();
 	uint64_t finish_ns;
 
-	if (!look_is_same(r->look, hash_bytes(hash_secret(), name, sizeof(name)),
-			  hash_bytes(hash_secret(), r->list, r->n * sizeof(r->list[0]))) ||
+	if (!look_is_same(l, hash_bytes(hash_secret(), name, sizeof(name)),
+			  hash_bytes(hash_secret(), list, n * sizeof(*list))) ||
 	    l->apart_ns < LOOK_STILL_NS)
 		return;
 	finish_ns = past_finish_ns(l->before);
@@ -160,6 +155,15 @@ static void compare(struct receives *r, uint64_t wall_us, struct rpc_collective 
 	to->has_unchanged_since_us = to->has_seen_us = true;
 	to->unchanged_since_us = now_us - (now_ns - finish_ns) / 1000;
 	to->seen_us = wall_us;
+}
+
+void look_tell_awaited(struct look *l, const struct look_awaited *list, size_t n, uint64_t wall_us,
+		       struct rpc_collective *to)
+{
+	if (!n)
+		return;
+	tell(l, list, n, to);
+	compare(l, list, n, wall_us, to);
 }
 
 void look_at_receives(struct look *l, const struct waits_rccl_launch *launch, const struct waits_rccl_comm *comm,
@@ -184,8 +188,5 @@ void look_at_receives(struct look *l, const struct waits_rccl_launch *launch, co
 					  &groups[workgroup]);
 			workgroup++;
 		}
-	if (!r.n)
-		return;
-	tell(&r, to);
-	compare(&r, wall_us, to);
+	look_tell_awaited(l, r.list, r.n, wall_us, to);
 }

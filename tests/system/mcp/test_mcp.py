@@ -273,6 +273,7 @@ WAITS = {
     ("amd", "own-stream"): r"CAUSE  a circle: packet 1 of queue 0 \(gemm\) waits for signal .* waits for packet 0 of queue 0 ",
     ("amd", "two-streams"): r"CAUSE  a circle: packet 1 of queue 0 \(gemm\) waits for signal .* packet 1 of queue 1 \(embedding\) waits ",
     ("cuda", "crossed-barriers"): r"MAYBE  a circle: warps 4-7 of block \(0,0,0\) of exchange, .* wait for warps 0-3 ",
+    ("cuda", "crossed-collectives"): r"RANK   0 of a communicator of 4: in AllReduce, .* waits for rank 3 \(not seen\)",
     ("cuda", "exited-at-barrier"): r"CAUSE  block \(3,0,0\) of sparse_prefill: .* needs 384 threads, and only 128 are left: warps 0-7 ",
     ("cuda", "exited-before-grid"): r"CAUSE  1 of 8 blocks of reduce is not there: \(5,0,0\); ended without coming, or never started",
     ("cuda", "fault-at-barrier"): r"CAUSE  warp 3 of block \(2,0,0\) of gemm, .* \(train\.cu:62\), has stopped \(memory_violation\)",

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Communicators of NCCL, as they were read while the devices stood still.  A kernel that is in the function which
+ * receives along a ring, and of whose connection no more has come than kernels before it have taken, waits for the rank
+ * in front of it, as those of RCCL do (receives.c).
+ */
+#include <errno.h>
+
+#include "agentd/worker/wait/look.h"
+#include "waits/collective/nccl.h"
+
+static const struct target_collective *find(const struct look *l, const struct wave *first)
+{
+	const struct target_waves *t = &l->seen->waves;
+
+	for (size_t i = 0; i < t->n_collectives; i++) {
+		const struct wave *w = &t->waves[t->collectives[i].wave];
+
+		if (w->gpu_id == first->gpu_id && w->queue_id == first->queue_id && w->dispatch == first->dispatch)
+			return &t->collectives[i];
+	}
+	return NULL;
+}
+
+int look_at_nccl(struct look *l, const struct wave *first, uint64_t waits, struct rpc_collective *to)
+{
+	const struct target_collective *c = find(l, first);
+	struct look_awaited list[WAITS_NCCL_CHANNELS_MAX] = { 0 };
+	size_t n = 0;
+
+	if (!c || !c->communicator)
+		return -EIO;
+	if (!c->is_read)
+		return -EINVAL;
+	to->communicator = c->communicator;
+	to->rank = c->rank;
+	to->ranks = c->ranks;
+	to->previous = c->previous;
+	to->next = c->next;
+	if (waits & c->unread)
+		look_missing(l, "collective operations: what some blocks receive is not readable, or does not fit together");
+	if (waits & c->left)
+		look_missing(l, "collective operations: what some blocks receive was not read, for lack of time, "
+				"or because there are too many");
+	for (uint32_t i = 0; i < c->n_receives; i++) {
+		const struct target_receive *r = &c->receives[i];
+
+		if (waits >> r->block & 1)
+			list[n++] = (struct look_awaited){ .workgroup = r->block, .from = r->from,
+							   .arrived = r->arrived, .taken = r->taken };
+	}
+	look_tell_awaited(l, list, n, l->seen->waves.collectives_us, to);
+	return 0;
+}

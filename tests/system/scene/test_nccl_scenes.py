@@ -1,0 +1,308 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Kernels of NCCL's on NVIDIA's devices: communicator and rank, whose data has not come, and the circle of two communicators."""
+import json
+import os
+import struct
+import sys
+import time
+
+if __name__ == "__main__":
+    os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
+
+import pytest
+
+from harness import BIN, ROOT, CudaScene, wait_until
+
+CUBIN = ROOT / "sim/scenes/cuda/collectives-sm_90.cubin"
+KERNEL = "_Z39ncclDevKernel_AllReduce_Sum_f32_RING_LL24ncclDevKernelArgsStorageILm4096EE"
+REDUCE, GATHER = "_Z41ncclDevFunc_AllReduce_Sum_f32_RING_SIMPLEv", "_Z33ncclDevFunc_AllGather_RING_SIMPLEv"
+N = 4
+CIRCLE = ("MAYBE  a circle: rank0,rank2 wait in AllReduce for rank1,rank3, which are not in it; "
+          "rank1,rank3 wait in AllGather for rank0,rank2, which are not in it [inferred]")
+
+
+def word(value):
+    return struct.pack("<I", value).hex()
+
+
+class Ranks(CudaScene):
+    """Processes that run the scene, each with values and a rank of its own."""
+
+    def __init__(self):
+        super().__init__(app=None)
+        self.ranks = {}
+
+    def start_rank(self, rank, /, **values):
+        values = {"rank": word(rank), "previous": word((rank - 1) % N), "next": word((rank + 1) % N),
+                  "in": GATHER if rank % 2 else REDUCE, **values}
+        app = self.start("app", [BIN / "gpu-agent-cuda-simapp", "--scene", "crossed-collectives", "--set",
+                                 ",".join(f"{name}={value}" for name, value in values.items())],
+                         env={"LD_LIBRARY_PATH": str(self.libraries), "RANK": str(rank), "WORLD_SIZE": str(N)})
+        app.wait_line()
+        self.ranks[rank] = app
+        return app
+
+    def tell(self, app, command):
+        """Run a command of a script in a process that listens."""
+        answers = app.out().count("\nok")
+        app.popen.stdin.write(command.encode() + b"\n")
+        app.popen.stdin.flush()
+        wait_until(lambda: app.out().count("\nok") > answers, command)
+
+    def job(self, *more):
+        run = self.ctl("job", "--all", "--why", "--deadline", "30s", *more)
+        print(run.stdout, run.stderr)
+        assert run.returncode in (0, 8), run.stderr
+        return run.stdout
+
+
+def first_line(shown):
+    """Without the breaks that make it fit the page."""
+    words = []
+    for i, line in enumerate(shown.splitlines()):
+        if i and not line.startswith("       "):
+            break
+        words.append(line.strip())
+    return " ".join(words).replace("  [", " [")
+
+
+def test_job_names_the_circle():
+    with Ranks() as s:
+        for rank in range(N):
+            s.start_rank(rank)
+        shown = s.job()
+        assert first_line(shown) == CIRCLE, shown
+        found = json.loads(s.job("-j"))["ranks"]
+        assert [rank["collectives"][0].get("waits_for") for rank in found] == [[3], [0], [1], [2]], found
+
+
+def test_a_rank_says_of_whom_it_has_received_nothing():
+    with Ranks() as s:
+        shown = s.ctl("why", s.start_rank(0).pid)
+        print(shown.stdout, shown.stderr)
+        assert shown.returncode == 0 and "CAUSE" not in shown.stdout and "MAYBE" not in shown.stdout
+        assert ("RANK 0 of a communicator of 4: in AllReduce, operations that are not told apart (16 waves of queue 0), "
+                "waits for rank 3 (not seen) [inferred]") in " ".join(shown.stdout.split()), shown.stdout
+
+
+# What keeps ranks from being known to wait for each other.
+HEALTHY = {"data_has_come": {0: {"posted": "65"}, 2: {"posted": "65"}}, "one_operation": {rank: {"in": REDUCE} for rank in range(N)},
+           "other_ranks": {0: {"ranks": word(5)}}}
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_nobody_is_named_where_it_is_not_known(name):
+    with Ranks() as s:
+        for rank in range(N):
+            s.start_rank(rank, **HEALTHY[name].get(rank, {}))
+        shown = s.job()
+        assert "MAYBE" not in shown and "CAUSE" not in shown and "circle" not in shown, shown
+
+
+def test_a_rank_that_moves_is_in_no_circle():
+    """Between any two samples another step has come, and has been taken."""
+    with Ranks() as s:
+        for rank in range(N):
+            s.start_rank(rank, **({"last": "listen"} if rank < 2 else {}))
+        job = s.start("job", [BIN / "gpu-agentctl", "job", "--all", "--why", "-j", "--deadline", "30s"],
+                      env={"GPU_AGENT_SOCKET": str(s.socket)})
+        for step in range(100):
+            for app in s.ranks[0], s.ranks[1]:
+                s.tell(app, f"gpu memory global 0x7f5c00006000 hex={100 - step:02x}")
+                s.tell(app, f"gpu memory global 0x7f5c00006008 hex={100 - step:02x}")
+            if job.popen.poll() is not None:
+                break
+            time.sleep(0.05)
+        assert job.popen.wait(30) in (0, 8), job.err()
+        found = json.loads(job.out())["ranks"]
+        for rank in found[:2]:
+            assert rank["collectives"][0]["waits_for"] and "unchanged_since_us" not in rank["collectives"][0], found
+        (s.directory / "job.json").write_text(job.out())
+        assert "MAYBE" not in s.ctl("merge", s.directory / "job.json").stdout
+
+
+def test_one_sample_accuses_nobody(tmp_path):
+    """And two of each rank, of which no time is that of all."""
+    with Ranks() as s:
+        for rank in range(N):
+            s.start_rank(rank)
+        for more in (), ("--twice=1000",):
+            for rank, app in s.ranks.items():
+                s.ctl("snapshot", app.pid, "--why", *more, "--host", "-j", "-o", tmp_path / f"rank{rank}.json")
+            shown = s.ctl("merge", *(tmp_path / f"rank{rank}.json" for rank in range(N))).stdout
+            assert "4 ranks" in shown and "MAYBE" not in shown, (more, shown)
+
+
+# ------------------------------------------------------------------ one process ----------------
+
+COMM = 0x7F5C00000000
+# Pointer to the channels, where they are, their distance, the connection of a rank, its count.
+LAYOUTS = {"2.19": (48, 64, 240, 304, 104), "2.20": (64, 80, 272, 288, 96), "2.21": (64, 80, 368, 304, 104),
+           "2.22": (56, 64, 368, 304, 104), "2.25": (64, 80, 352, 304, 104), "2.26": (64, 96, 368, 304, 104),
+           "2.30": (56, 96, 368, 304, 104)}
+PEERS, ORDER, CONNECTIONS, COUNTS, RANKS = COMM + 0x8000, COMM + 0xA000, COMM + 0xB000, COMM + 0xF000, 8
+
+
+def memory(layout, channels=2, rank=3, arrived=100, taken=100):
+    """A communicator of 8 ranks, as one region, and what a test may change in it: the places of its parts."""
+    pointer, first, stride, receive, step = LAYOUTS[layout]
+    image = bytearray(0x10000)
+
+    def put(form, address, *values):
+        struct.pack_into("<" + form, image, address - COMM, *values)
+
+    put("II", COMM, rank, RANKS)
+    put("Q", COMM + pointer, COMM + first)
+    before, after = (rank - 1) % RANKS, (rank + 1) % RANKS
+    put(f"{RANKS}I", ORDER, *((rank + i) % RANKS for i in range(RANKS)))
+    for i in range(channels):
+        put("QIIQ", COMM + first + i * stride, PEERS + 64 * i, before, after, ORDER)
+        peer = CONNECTIONS + 0x200 * i
+        put(f"{RANKS}Q", PEERS + 64 * i, *([peer] * RANKS))
+        put("Q", peer + receive + 48, COUNTS + 8 * i)
+        put("Q", peer + receive + step, taken)
+        put("Q", COUNTS + 8 * i, arrived)
+    return image
+
+
+class One(CudaScene):
+    def __init__(self, image, function=REDUCE, mask=3, more=(), grid=2):
+        super().__init__(app=None)
+        self.script = [f"gpu memory global {COMM:#x} size={len(image)}", *plants(image), *more,
+                       f"gpu launch {KERNEL} grid={grid} block=64 args=p:{COMM:#x},l:{mask}",
+                       *([f"gpu warp 0 0 0 sms={grid} warps=2 in={function} pc=0x10"] if function else [])]
+
+    def __enter__(self):
+        super().__enter__()
+        lines = [f"init; gpu devices 1 sms=132 warps=64; context 0; module {CUBIN}", *self.script]
+        self.app = self.start_app("; ".join(lines) + "; listen")
+        self.session = self.attach()
+        return self
+
+    def why(self, **more):
+        doc = self.rpc.call("why.get", session=self.session, **more)
+        print(json.dumps(doc))
+        return doc
+
+
+def plants(image):
+    """Commands for what is not zero, in lines that are not too long."""
+    return [f"gpu memory global {COMM + at:#x} hex={image[at:at + 64].hex()}" for at in range(0, len(image), 64) if any(image[at:at + 64])]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_release_is_told_apart(layout):
+    with One(memory(layout)) as s:
+        doc = s.why()
+    found, = doc["collectives"]
+    assert (found["rank"], found["ranks"], found["previous"], found["next"]) == (3, RANKS, 2, 4), found
+    assert found["communicator"] == hex(COMM) and found["operation"] == "AllReduce" and found["waves"] == 4, found
+    assert found["waits_for"] == [2] and found["confidence"] == "inferred" and "unchanged_since_us" not in found, found
+    assert doc["complete"] and not [c for c in doc["causes"] if c["culprit"]], doc
+
+
+def test_a_block_has_the_channel_of_its_bit():
+    """The second block has the fourth channel, by which data has come; the second channel is nobody's."""
+    image = memory("2.30", channels=4)
+    struct.pack_into("<Q", image, COUNTS - COMM, 101)
+    for count, waits_for in ((100, [2]), (101, None)):
+        struct.pack_into("<Q", image, COUNTS - COMM + 24, count)
+        with One(image, mask=0b1001) as s:
+            assert s.why()["collectives"][0].get("waits_for") == waits_for
+
+
+# Functions that count otherwise, or in which a rank need not receive: rank and communicator are told.
+@pytest.mark.parametrize("function, operation", [
+    ("_Z37ncclDevFunc_AllReduce_Sum_f32_RING_LLv", "AllReduce"), ("_Z41ncclDevFunc_AllReduce_Sum_f32_TREE_SIMPLEv", "AllReduce"),
+    ("_Z33ncclDevFunc_Broadcast_RING_SIMPLEv", "Broadcast"), ("_Z20ncclDevFunc_SendRecvv", "SendRecv"), (None, None)])
+def test_nothing_is_claimed_of_other_functions(function, operation):
+    with One(memory("2.30"), function) as s:
+        found, = s.why()["collectives"]
+    assert found.get("operation") == operation and "waits_for" not in found and found["rank"] == 3, found
+
+
+def test_two_samples_that_are_alike_say_since_when():
+    with One(memory("2.30")) as s:
+        began = time.time()
+        first = s.why()
+        time.sleep(1.1)
+        second = s.why(since=first["sample"])
+        found, = second["collectives"]
+        assert began <= found["unchanged_since_us"] / 1e6 <= found["seen_us"] / 1e6 - 1 <= time.time() - 1, found
+        s.control(f"memory global {COUNTS:#x} hex=63")
+        time.sleep(1.1)
+        assert "unchanged_since_us" not in s.why(since=second["sample"])["collectives"][0]
+
+
+def test_a_count_may_be_in_memory_of_the_host():
+    """As of a rank on another host: a proxy writes it."""
+    image, pinned = memory("2.30"), 0x7F5D00000000
+    for i in range(2):
+        struct.pack_into("<Q", image, CONNECTIONS + 0x200 * i + 304 + 48 - COMM, pinned)
+    for count, waits_for in ((100, [2]), (101, None)):
+        with One(image, more=[f"gpu memory pinned {pinned:#x} hex={struct.pack('<Q', count).hex()}"]) as s:
+            doc = s.why()
+            assert doc["complete"] and doc["collectives"][0].get("waits_for") == waits_for, doc
+
+
+# What leads to a connection, each part as somebody may make it who wants to do harm: place, and what is there.
+FIRST, STRIDE = 96, 368
+OTHER_LAYOUT = {
+    "rank_out_of_range": (COMM, "I", 8), "no_ranks": (COMM + 4, "I", 0), "many_ranks": (COMM + 4, "I", 0xFFFFFFFF),
+    "more_ranks": (COMM + 4, "I", 65536), "channels_elsewhere": (COMM + 56, "Q", COMM + 0x1000), "no_channel": (COMM + FIRST, "Q", 0),
+    "order_nowhere": (COMM + FIRST + 16, "Q", 0xFFFFFFFFFFFFFFFC), "other_order": (ORDER, "I", 5),
+    "previous_out_of_range": (COMM + FIRST + 8, "I", 8),
+}
+UNREAD = {
+    "second_channel": (COMM + FIRST + STRIDE, "Q", 0), "peers_nowhere": (COMM + FIRST + STRIDE, "Q", 0xFFFFFFFFFFFFFFF8),
+    "peer_nowhere": (PEERS + 64 + 16, "Q", 0x1000), "peer_at_the_end": (PEERS + 64 + 16, "Q", 0xFFFFFFFFFFFFFFF8),
+    "count_nowhere": (CONNECTIONS + 0x200 + 304 + 48, "Q", 0x1000), "count_odd": (CONNECTIONS + 0x200 + 304 + 48, "Q", COUNTS + 1),
+    "not_connected": (CONNECTIONS + 0x200 + 304 + 48, "Q", 0),
+}
+
+
+def changed(place):
+    image = memory("2.30")
+    address, form, value = place
+    struct.pack_into("<" + form, image, address - COMM, value)
+    return image
+
+
+@pytest.mark.parametrize("name", OTHER_LAYOUT)
+def test_a_communicator_that_does_not_fit_is_not_told(name):
+    with One(changed(OTHER_LAYOUT[name])) as s:
+        began = time.monotonic()
+        doc = s.why()
+        assert time.monotonic() - began < 5
+    assert not doc.get("collectives") and not [c for c in doc["causes"] if c["culprit"]], doc
+    assert [u["waves"] for u in doc["undecoded"] if "NCCL whose communicator is not laid out as known" in u["reason"]] == [4], doc
+
+
+@pytest.mark.parametrize("name", UNREAD)
+def test_a_channel_that_does_not_fit_says_nothing(name):
+    with One(changed(UNREAD[name])) as s:
+        doc = s.why()
+    # The other one does.
+    assert doc["collectives"][0]["waits_for"] == [2], doc
+    assert [m for m in doc["missing"] if m.startswith("collective operations: what some blocks receive is not readable")], doc
+
+
+def test_arguments_that_lead_nowhere_are_told_so():
+    scene = One(memory("2.30"))
+    scene.script = [f"gpu launch {KERNEL} grid=2 block=64 args=p:0x10,l:3"]
+    with scene as s:
+        doc = s.why()
+    assert not doc.get("collectives"), doc
+    assert "collective operations: what their kernels were given is not readable" in doc["missing"], doc
+
+
+def test_a_core_without_that_memory_says_so(tmp_path):
+    """The agent's own have none of the device's."""
+    core = tmp_path / "core"
+    with One(memory("2.30")) as s:
+        dumped = s.ctl("dump", s.app.pid, "-o", core, "--max-stop=60s")
+        assert dumped.returncode in (0, 8), dumped.stderr
+        doc = json.loads(s.ctl("why", "--core", core, "-j").stdout)
+    assert "collectives" not in doc, doc
+    assert "collective operations: what their kernels were given is not readable" in doc["missing"], doc
