@@ -95,6 +95,14 @@ def test_scene(vendor, name):
         assert found == places and sorted(lines) == GEMM, (found, lines)
 
 
+def test_watch_adds_up_how_long_a_queue_stands_still():
+    with playing("amd", "hang") as s:
+        run = s.ctl("watch", s.app.pid, "--count", 4, "--interval", 1000, LONG_STOP)
+    assert run.returncode == 0, run
+    stuck = [float(seconds) for seconds in re.findall(r" all_reduce .* stuck for ([0-9.]+) s\n", run.stdout)]
+    assert len(stuck) == 3 and stuck[0] >= 1 and stuck[1] - stuck[0] >= 0.9 and stuck[2] - stuck[1] >= 0.9, run.stdout
+
+
 def test_what_goes_on_is_called_moving():
     """The page for NVIDIA: one context hangs, the other one ends grids, and nobody calls it slow."""
     with playing("cuda", "hang") as s:
