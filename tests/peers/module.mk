@@ -3,7 +3,7 @@ system_tests += tests/peers/test_dbgapi.py tests/peers/test_dbgapi_core.py tests
 	tests/peers/test_cuda_lines.py tests/peers/test_cuda_parts.py tests/peers/test_gdb_values.py \
 	tests/peers/test_cudbg_abi.py tests/peers/test_cuda_driver.py tests/peers/test_rocm.py tests/peers/test_rocm_dbgapi.py \
 	tests/peers/test_rocm_ranks.py tests/peers/test_rocm_handshake.py tests/peers/test_rocm_demo.py tests/peers/test_waits.py tests/peers/mbarrier/test_cuda_waits.py tests/peers/spin/test_cuda_spins.py \
-	tests/peers/recording/test_recordings.py
+	tests/peers/nccl/test_nccl_layout.py tests/peers/recording/test_recordings.py
 
 # The core that NVIDIA's debugger is asked about.
 test_programs += cuda_core
