@@ -130,6 +130,8 @@ static int keep_collectives(struct merge *m, const struct rpc_gpu_snapshot_resul
 	const size_t n = s->has_why && s->why.has_collectives ? s->why.n_collectives : 0;
 	int r = 0;
 
+	/* That it executes none is known only of one of which all is known. */
+	to->has_collectives = n || (s->has_why && s->why.complete);
 	if (!n)
 		return 0;
 	to->collectives = rpc_arena_array(&m->arena, n, sizeof(*to->collectives));
@@ -144,7 +146,6 @@ static int keep_collectives(struct merge *m, const struct rpc_gpu_snapshot_resul
 		to->collectives[i].n_waits_for = 0;
 	}
 	to->n_collectives = n;
-	to->has_collectives = true;
 	return r;
 }
 

@@ -95,11 +95,13 @@ const char *merge_set_names(struct rpc_arena *a, const struct rpc_gpu_snapshot_r
 /** The same with `ranks` where they are positions. */
 const char *merge_ranks_text(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, const struct merge_set *set);
 /**
- * Find ranks that wait for each other in different collective operations.
- * @param ret  What to say of the first circle, in the arena; NULL: there is none that is known.
+ * Find ranks that wait for each other in different collective operations, or else all for ranks that are in none.
+ * @param ret          What to say of the first circle, in the arena; NULL: there is none that is known.
+ * @param ret_awaited  What to say of those that are waited for; NULL: that is not known.
  * @return 0, -ENOMEM, -EFBIG (arena).
  */
-int merge_circle(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, const char **ret);
+int merge_circle(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, const char **ret,
+		 const char **ret_awaited);
 /**
  * The ranks of each group of a merged document.
  * @param ret  As many sets as there are groups.
@@ -109,13 +111,14 @@ int merge_group_sets(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *
 
 /** One of the sentences that say what is wrong with a job. */
 struct merge_line {
-	const char *tag;  /**< `FAULT`, `MAYBE` or `ODD`; "": it goes on; NULL: nothing is wrong that a tag would name. */
-	bool good;	  /**< All ranks do the same, and no fault was found. */
+	/** `FAULT`, `MAYBE`, `WAITS` or `ODD`; "": it goes on; NULL: nothing is wrong that a tag would name. */
+	const char *tag;
+	bool good; /**< All ranks do the same, and no fault was found. */
 	const char *text; /**< In the arena; it may hold what a process chose, so escape it. */
 };
 /**
- * Say what is wrong, faults first, then what ranks of one communicator do not agree on and who waits in a circle, then
- * every odd rank.
+ * Say what is wrong, faults first, then what ranks of one communicator do not agree on, who waits in a circle and for
+ * whom all wait, then every odd rank.
  * @param sets  The ranks of each group of @p s.
  * @param ret   At least one line.
  * @return 0, -ENOMEM, -EFBIG (arena).

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ranks that wait for each other in collective operations, from what `why` says of each process.
+ * Ranks that wait for each other in collective operations, or all for ranks that are in none, from what `why` says of
+ * each process.
  *
  * A rank that has received nothing waits for one that is not in its operation; that one is in another operation, and
  * waits for the first one, or for others that do.  Documents are of different moments, and what a rank waits for in one
@@ -10,6 +11,8 @@
  * The ranks of a communicator are those of the job only where it has as many, and where all that are seen agree.  A
  * process that executes several collective operations may come to one of them yet, and is in no circle.  That the host
  * does not start the operation meanwhile is not seen either, so that what is said is inferred.
+ *
+ * A rank that is in no operation may just not have come yet: that others wait for it is said, and accuses nobody.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +34,8 @@ struct waiting {
 	const struct rpc_collective **of; /* What each rank waits in; NULL: it is not known to wait. */
 	uint32_t *by_rank;		  /* Positions, by rank of the job; NOBODY: it is not there. */
 	uint32_t world;
-	struct waits_edge *edges; /* To ranks that are not in the operation. */
+	uint64_t begin_us, end_us;	  /* All of them waited from then till then. */
+	struct waits_edge *edges;	  /* To those that they wait for. */
 	size_t n_edges;
 	bool *told;
 };
@@ -104,10 +108,15 @@ static int keep_most(struct waiting *w)
 			begin = list[i].time_us;
 		}
 	}
-	for (size_t i = 0; i < w->s->n_ranks; i++)
+	w->begin_us = begin;
+	w->end_us = UINT64_MAX;
+	for (size_t i = 0; i < w->s->n_ranks; i++) {
 		if (w->of[i] &&
 		    (w->of[i]->unchanged_since_us > begin || w->of[i]->seen_us - SHARED_US < begin))
 			w->of[i] = NULL;
+		if (w->of[i] && w->of[i]->seen_us < w->end_us)
+			w->end_us = w->of[i]->seen_us;
+	}
 	return 0;
 }
 
@@ -125,10 +134,18 @@ static bool is_other(const struct rpc_collective *a, const struct rpc_collective
 	return strcmp(a->operation, b->operation) != 0 || (a->has_number && b->has_number && a->number != b->number);
 }
 
-static int find_edges(struct waiting *w)
+/* A rank, by its number in the job. */
+static uint32_t position_of(const struct waiting *w, uint32_t rank)
+{
+	return rank < w->world ? w->by_rank[rank] : NOBODY;
+}
+
+/* @param all  Also those to ranks in the same operation, or in none. */
+static int find_edges(struct waiting *w, bool all)
 {
 	size_t n = 0;
 
+	w->n_edges = 0;
 	for (size_t i = 0; i < w->s->n_ranks; i++)
 		n += w->of[i] ? w->of[i]->n_waits_for : 0;
 	w->edges = rpc_arena_array(w->a, n, sizeof(*w->edges));
@@ -136,25 +153,31 @@ static int find_edges(struct waiting *w)
 		return rpc_arena_error(w->a);
 	for (size_t i = 0; i < w->s->n_ranks; i++)
 		for (size_t k = 0; w->of[i] && k < w->of[i]->n_waits_for; k++) {
-			uint32_t rank = w->of[i]->waits_for[k], to = rank < w->world ? w->by_rank[rank] : NOBODY;
+			const uint32_t to = position_of(w, w->of[i]->waits_for[k]);
 
-			if (to != NOBODY && w->of[to] && is_other(w->of[i], w->of[to]))
+			if (to != NOBODY && (all || (w->of[to] && is_other(w->of[i], w->of[to]))))
 				w->edges[w->n_edges++] = (struct waits_edge){ (uint32_t)i, to, WAITS_INFERRED, false };
 		}
 	return 0;
 }
 
+static int solve(struct waiting *w, struct waits_solution *ret)
+{
+	auto_free struct waits_node *nodes = calloc(w->s->n_ranks, sizeof(*nodes));
+
+	if (!nodes)
+		return -ENOMEM;
+	for (size_t i = 0; i < w->s->n_ranks; i++)
+		nodes[i] = (struct waits_node){ .is_wait = w->of[i] != NULL, .end = WAITS_END_UNKNOWN };
+	return waits_graph_solve(nodes, w->s->n_ranks, w->edges, w->n_edges, ret);
+}
+
 /* Mark those of the first circle.  @return whether there is one; negative without memory. */
 static int find_circle(struct waiting *w)
 {
-	auto_free struct waits_node *nodes = calloc(w->s->n_ranks, sizeof(*nodes));
 	struct waits_solution solution = { 0 };
-	int r = nodes ? 0 : -ENOMEM;
+	int r = solve(w, &solution);
 
-	for (size_t i = 0; nodes && i < w->s->n_ranks; i++)
-		nodes[i] = (struct waits_node){ .is_wait = w->of[i] != NULL, .end = WAITS_END_UNKNOWN };
-	if (r == 0)
-		r = waits_graph_solve(nodes, w->s->n_ranks, w->edges, w->n_edges, &solution);
 	for (size_t i = 0; r == 0 && i < solution.n_causes; i++) {
 		const struct waits_cause *c = &solution.causes[i];
 
@@ -252,37 +275,124 @@ static int say(struct waiting *w, const struct operations *ops, const char **ret
 	return *ret ? 0 : -ENOMEM;
 }
 
-int merge_circle(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, const char **ret)
+static int say_circle(struct waiting *w, const char **ret)
 {
-	const struct rpc_rank *first = s->n_ranks ? &s->ranks[0] : NULL;
-	struct waiting w = { .a = a, .s = s };
 	struct operations operations = { 0 };
-	bool *circle;
-	int r;
+	bool *circle = rpc_arena_array(w->a, w->s->n_ranks, sizeof(*circle));
 
-	*ret = NULL;
-	w.world = first && first->has_rank && first->rank.has_world_size ? first->rank.world_size : 0;
-	if (!w.world || w.world > MERGE_RANKS_MAX)
-		return 0;
-	w.of = rpc_arena_array(a, s->n_ranks, sizeof(*w.of));
-	w.by_rank = rpc_arena_array(a, w.world, sizeof(*w.by_rank));
-	w.told = rpc_arena_array(a, s->n_ranks, sizeof(*w.told));
-	circle = rpc_arena_array(a, s->n_ranks, sizeof(*circle));
-	if (!w.of || !w.by_rank || !w.told || !circle)
-		return rpc_arena_error(a);
-	if (!find_ranks(&w))
-		return 0;
-	for (size_t i = 0; i < s->n_ranks; i++)
-		w.of[i] = wait_of(&w, &s->ranks[i]);
-	r = keep_most(&w);
+	if (!circle)
+		return rpc_arena_error(w->a);
+	memcpy(circle, w->told, w->s->n_ranks * sizeof(*circle));
+	list_operations(w, &operations);
+	add_others(w, circle, &operations);
+	return say(w, &operations, ret);
+}
+
+/* ------------------------------------------------------------------ for who is in none ------- */
+
+/* Is it known that a rank was in no operation, when the others waited? */
+static bool is_in_none(const struct waiting *w, size_t i)
+{
+	const struct rpc_rank *r = &w->s->ranks[i];
+
+	return r->has_collectives && !r->n_collectives && r->time_us >= w->begin_us &&
+	       r->time_us - w->begin_us <= w->end_us - w->begin_us + SHARED_US;
+}
+
+/*
+ * Find the ranks to which all that wait lead, through each other.
+ * @return whether all of those are in no operation; negative without memory.
+ */
+static int find_awaited(struct waiting *w, struct merge_set *who, struct merge_set *whom)
+{
+	struct waits_solution solution = { 0 };
+	int r = find_edges(w, true);
+
 	if (r == 0)
-		r = find_edges(&w);
+		r = solve(w, &solution);
+	for (size_t i = 0; r == 0 && i < w->s->n_ranks; i++) {
+		if (!w->of[i])
+			continue;
+		merge_set_add(who, i);
+		for (size_t k = 0; k < w->of[i]->n_waits_for; k++)
+			/* Of who was not seen nothing is known. */
+			if (position_of(w, w->of[i]->waits_for[k]) == NOBODY)
+				goto out;
+	}
+	for (size_t i = 0; r == 0 && i < solution.n_causes; i++) {
+		const uint32_t end = solution.nodes[solution.causes[i].first];
+
+		if (solution.causes[i].end == WAITS_END_CIRCLE || !is_in_none(w, end))
+			goto out;
+		merge_set_add(whom, end);
+	}
+	r = r == 0 ? solution.n_causes > 0 : r;
+out:
+	waits_solution_deinit(&solution);
+	return r;
+}
+
+static int say_awaited(struct waiting *w, const char **ret)
+{
+	struct merge_set who, whom;
+	const char *from, *to;
+	int r = merge_set_init(w->a, w->s->n_ranks, &who);
+
 	if (r == 0)
-		r = find_circle(&w);
+		r = merge_set_init(w->a, w->s->n_ranks, &whom);
+	if (r == 0)
+		r = find_awaited(w, &who, &whom);
 	if (r <= 0)
 		return r;
-	memcpy(circle, w.told, s->n_ranks * sizeof(*circle));
-	list_operations(&w, &operations);
-	add_others(&w, circle, &operations);
-	return say(&w, &operations, ret);
+	from = merge_ranks_text(w->a, w->s, &who);
+	to = merge_ranks_text(w->a, w->s, &whom);
+	if (from && to)
+		*ret = rpc_arena_printf(w->a,
+					"%s wait%s in collective operations, for each other and in the end for %s, "
+					"which %s in none when seen  [inferred]",
+					from, merge_set_count(&who) == 1 ? "s" : "", to,
+					merge_set_count(&whom) == 1 ? "was" : "were");
+	return rpc_arena_error(w->a);
+}
+
+/* ------------------------------------------------------------------ all of it ---------------- */
+
+/* @return whether anything can be said; negative without memory. */
+static int prepare(struct waiting *w)
+{
+	const struct rpc_rank *first = w->s->n_ranks ? &w->s->ranks[0] : NULL;
+	int r;
+
+	w->world = first && first->has_rank && first->rank.has_world_size ? first->rank.world_size : 0;
+	if (!w->world || w->world > MERGE_RANKS_MAX)
+		return 0;
+	w->of = rpc_arena_array(w->a, w->s->n_ranks, sizeof(*w->of));
+	w->by_rank = rpc_arena_array(w->a, w->world, sizeof(*w->by_rank));
+	w->told = rpc_arena_array(w->a, w->s->n_ranks, sizeof(*w->told));
+	if (!w->of || !w->by_rank || !w->told)
+		return rpc_arena_error(w->a);
+	if (!find_ranks(w))
+		return 0;
+	for (size_t i = 0; i < w->s->n_ranks; i++)
+		w->of[i] = wait_of(w, &w->s->ranks[i]);
+	r = keep_most(w);
+	return r < 0 ? r : 1;
+}
+
+int merge_circle(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, const char **ret,
+		 const char **ret_awaited)
+{
+	struct waiting w = { .a = a, .s = s };
+	int r;
+
+	*ret = *ret_awaited = NULL;
+	r = prepare(&w);
+	if (r <= 0)
+		return r;
+	r = find_edges(&w, false);
+	if (r == 0)
+		r = find_circle(&w);
+	if (r < 0)
+		return r;
+	return r ? say_circle(&w, ret) : say_awaited(&w, ret_awaited);
 }

@@ -432,13 +432,13 @@ static int different_operations(struct rpc_arena *a, const struct rpc_gpu_snapsh
 int merge_headline(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, const struct merge_set *sets,
 		   struct merge_line **ret, size_t *ret_n)
 {
-	struct merge_line *lines = rpc_arena_array(a, FAULTS_MAX + 5 + s->n_exited + s->n_ranks, sizeof(*lines));
-	const char *differ = NULL, *circle = NULL;
+	struct merge_line *lines = rpc_arena_array(a, FAULTS_MAX + 6 + s->n_exited + s->n_ranks, sizeof(*lines));
+	const char *differ = NULL, *circle = NULL, *awaited = NULL;
 	size_t n, causes;
 	int r = lines ? different_operations(a, s, &differ) : rpc_arena_error(a);
 
 	if (r == 0)
-		r = merge_circle(a, s, &circle);
+		r = merge_circle(a, s, &circle, &awaited);
 	if (r < 0)
 		return r;
 	n = add_faults(a, s, sets, lines);
@@ -446,6 +446,8 @@ int merge_headline(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s,
 		lines[n++] = (struct merge_line){ "MAYBE", false, differ };
 	if (circle)
 		lines[n++] = (struct merge_line){ "MAYBE", false, circle };
+	if (awaited)
+		lines[n++] = (struct merge_line){ "WAITS", false, awaited };
 	causes = n;
 	for (size_t i = 0; i < s->n_ranks; i++) {
 		const struct rpc_rank *k = &s->ranks[i];

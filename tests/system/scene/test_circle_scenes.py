@@ -16,6 +16,8 @@ from harness import BIN, Scene, wait_until
 REDUCE = {"in": "_Z44ncclFunction_AllReduce_RING_SIMPLE_Sum_floatv", "work": "0x7f5000002000"}
 CIRCLE = ("MAYBE  a circle: ranks 0-5 wait in SendRecv for rank6,rank7, which are not in it; "
           "rank6,rank7 wait in AllReduce (operation 0x28c) for rank5, which is not in it [inferred]")
+AWAITED = ("WAITS  ranks 0-4,6-7 wait in collective operations, for each other and in the end for rank5, which was in none when seen "
+           "[inferred]")
 N = 8
 ALL = range(N)
 
@@ -35,6 +37,10 @@ class Ranks(Scene):
         app.wait_line()
         self.ranks[rank] = app
         return app
+
+    def start_idle(self, rank):
+        self.start("app", [BIN / "gpu-agent-simapp", "--kfd", self.mount / "kfd", "-e", "runtime on; queues 1; spin"],
+                   env={"RANK": str(rank), "WORLD_SIZE": str(N)}).wait_line()
 
     def tell(self, app, command):
         """Run a command of a script in a process that listens."""
@@ -77,6 +83,20 @@ def test_job_names_the_circle(tmp_path):
         assert first_line(s.ctl("merge", tmp_path / "job.json").stdout) == CIRCLE
 
 
+def test_for_whom_all_wait_is_told(tmp_path):
+    """It may just not have come yet: that is no accusation.  Of whom nothing is known, nothing is said."""
+    with Ranks() as s:
+        start_all(s, sorted(set(ALL) - {5}))
+        s.start_idle(5)
+        document = json.loads(s.job("-j"))
+        for name, change in {"as it is": {}, "not asked": {"collectives": None}, "at another time": {"time_us": 1}}.items():
+            ranks = [*document["ranks"]]
+            ranks[5] = {key: value for key, value in {**ranks[5], **change}.items() if value is not None}
+            (tmp_path / "job.json").write_text(json.dumps({**document, "ranks": ranks}))
+            shown = s.ctl("merge", tmp_path / "job.json").stdout
+            assert (first_line(shown) == AWAITED) is (not change) and "MAYBE" not in shown, (name, shown)
+
+
 @pytest.mark.parametrize("rank,words", [(0, "SendRecv, operations that are not told apart (8 waves of queue 0), waits for ranks 6, 7 "),
                                         (6, "AllReduce, operation 0x28c (8 waves of queue 0), waits for rank 5 ")])
 def test_a_rank_says_of_whom_it_has_received_nothing(rank, words):
@@ -106,8 +126,7 @@ def test_nobody_is_named_where_it_is_not_known(name):
     with Ranks() as s:
         start_all(s, sorted(seen - idle), **changes)
         for rank in idle:
-            s.start("app", [BIN / "gpu-agent-simapp", "--kfd", s.mount / "kfd", "-e", "runtime on; queues 1; spin"],
-                    env={"RANK": str(rank), "WORLD_SIZE": str(N)}).wait_line()
+            s.start_idle(rank)
         shown = s.job()
         assert "MAYBE" not in shown and "CAUSE" not in shown and "circle" not in shown, shown
 

@@ -45,10 +45,32 @@ static void make_job(struct job *j)
 
 static const char *circle_of(struct job *j, struct rpc_arena *a)
 {
-	const char *text;
+	const char *text, *awaited;
 
-	TEST_EQ_FATAL(merge_circle(a, &j->s, &text), 0);
+	TEST_EQ_FATAL(merge_circle(a, &j->s, &text, &awaited), 0);
+	TEST_EQ(text && awaited, 0);
 	return text ? text : "none";
+}
+
+static const char *awaited_of(struct job *j, struct rpc_arena *a)
+{
+	const char *text, *awaited;
+
+	TEST_EQ_FATAL(merge_circle(a, &j->s, &text, &awaited), 0);
+	TEST_EQ(text != NULL, 0);
+	return awaited ? awaited : "none";
+}
+
+/* Each waits for the next one, in one operation; the last one is in none. */
+static void make_chain(struct job *j)
+{
+	make_job(j);
+	for (uint32_t i = 0; i < N; i++) {
+		j->for_whom[i][0] = i + 1;
+		j->what[i][0].operation = "AllReduce";
+		j->ranks[i].time_us = 101 * SECOND;
+	}
+	j->ranks[N - 1].n_collectives = 0;
 }
 
 /* Everybody who waits is told, for whom, and in what. */
@@ -137,6 +159,48 @@ static void nobody_is_named_where_it_is_not_known(void)
 	}
 }
 
+/* All lead to one rank through each other, or to several. */
+static void tells_for_whom_all_wait(void)
+{
+	auto_rpc_arena struct rpc_arena a;
+	struct job j;
+
+	rpc_arena_init(&a, 0);
+	make_chain(&j);
+	TEST_STR(awaited_of(&j, &a), "r0,r1,r2 wait in collective operations, for each other and in the end for r3, "
+				     "which was in none when seen  [inferred]");
+	/* Its look may be a little later than those of the others. */
+	j.ranks[3].time_us += SECOND / 2;
+	j.ranks[1].n_collectives = 0;
+	TEST_STR(awaited_of(&j, &a), "r0,r2 wait in collective operations, for each other and in the end for r1,r3, "
+				     "which were in none when seen  [inferred]");
+}
+
+/* In each of these, the last one may be in the operation, or somebody else is waited for. */
+static void who_may_have_come_is_not_waited_for(void)
+{
+	enum { NOT_LOOKED_AT, IN_ONE, IN_TWO, LATER, EARLIER, NOT_THERE, NO_SUCH_RANK, MOVES, ROUND, N_ROWS };
+
+	for (unsigned row = 0; row < N_ROWS; row++) {
+		auto_rpc_arena struct rpc_arena a;
+		struct job j;
+
+		rpc_arena_init(&a, 0);
+		make_chain(&j);
+		j.ranks[3].has_collectives = row != NOT_LOOKED_AT;
+		j.ranks[3].n_collectives = row == IN_TWO ? 2 : row == IN_ONE || row == ROUND;
+		j.what[3][0].n_waits_for = row == ROUND;
+		j.for_whom[3][0] = 0;
+		j.ranks[3].time_us += row == LATER ? SECOND / 2 + 1 : 0;
+		j.ranks[3].time_us -= row == EARLIER ? SECOND + 1 : 0;
+		j.s.n_ranks -= row == NOT_THERE;
+		if (row == NO_SUCH_RANK)
+			j.for_whom[0][0] = UINT32_MAX;
+		j.what[2][0].has_unchanged_since_us = row != MOVES;
+		TEST_ROW_STR(row, awaited_of(&j, &a), "none");
+	}
+}
+
 /* Who is not there is not mistaken for who is at that place of the list. */
 static void ranks_are_those_of_the_job(void)
 {
@@ -187,5 +251,6 @@ static void who_was_not_read_whole_waits_for_nobody(void)
 }
 
 TEST_SUITE(ctl_circle, TEST(names_a_circle), TEST(names_who_is_in_the_same_operation),
-	   TEST(nobody_is_named_where_it_is_not_known), TEST(ranks_are_those_of_the_job),
+	   TEST(nobody_is_named_where_it_is_not_known), TEST(tells_for_whom_all_wait),
+	   TEST(who_may_have_come_is_not_waited_for), TEST(ranks_are_those_of_the_job),
 	   TEST(who_was_not_read_whole_waits_for_nobody));
