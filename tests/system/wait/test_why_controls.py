@@ -12,7 +12,7 @@ if __name__ == "__main__":
 import pytest
 
 from harness import ROOT
-from waitscene import BACK, POLL, SLEEP, WIDTH, WaitScene, kernel, polling
+from waitscene import BACK, NOP, POLL, SLEEP, WIDTH, WaitScene, kernel, polling
 
 CONTROLS = pathlib.Path(__file__).parent / "controls"
 GPUS = sorted(POLL)
@@ -47,7 +47,8 @@ def given_flag(r, gpu):
 
 def tile_loop(r, gpu):
     kind, loop = r.choice([("progress", 4096), ("progress", 64), ("spin", 32), ("spin", 4)])
-    return {"queues": r.randint(1, 4), "waves": r.randint(1, 200), "kind": kind, "loop": loop}, kernel(gpu)
+    # All of the loop is code.
+    return {"queues": r.randint(1, 4), "waves": r.randint(1, 200), "kind": kind, "loop": loop}, kernel(gpu) + [NOP] * 1024
 
 
 def asleep(r, gpu):
