@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "ctl/nccl/ask.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
@@ -44,23 +46,65 @@ static int fail_errno(struct agent_err *err, int e, const char *what)
 
 /* ------------------------------------------------------------------ sockets ------------------ */
 
-static int plain_socket(int family)
+static bool is_same_address(const struct sockaddr *have, const struct sockaddr_storage *at)
 {
-	int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (!have || have->sa_family != at->ss_family)
+		return false;
+	if (at->ss_family == AF_INET)
+		return ((const struct sockaddr_in *)have)->sin_addr.s_addr ==
+		       ((const struct sockaddr_in *)at)->sin_addr.s_addr;
+	return IN6_ARE_ADDR_EQUAL(&((const struct sockaddr_in6 *)have)->sin6_addr,
+				  &((const struct sockaddr_in6 *)at)->sin6_addr);
+}
 
+static bool is_loopback(const struct sockaddr_storage *at)
+{
+	if (at->ss_family == AF_INET)
+		return ntohl(((const struct sockaddr_in *)at)->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)at)->sin6_addr);
+}
+
+/*
+ * Only an address that an interface has is asked: the question leaves the machine for none.  bind() would not tell: it
+ * takes any address where ip_nonlocal_bind is set (ip-sysctl), or where no interface has one (inet_addr_type()).
+ * @return 0, -EADDRNOTAVAIL, other -errno.
+ */
+static int check_interfaces(const struct sockaddr_storage *at)
+{
+	struct ifaddrs *list = NULL;
+	int r = -EADDRNOTAVAIL;
+
+	if (is_loopback(at))
+		return 0;
+	if (getifaddrs(&list) < 0)
+		return -errno;
+	for (const struct ifaddrs *i = list; i && r < 0; i = i->ifa_next)
+		if (is_same_address(i->ifa_addr, at))
+			r = 0;
+	freeifaddrs(list);
+	return r;
+}
+
+static int local_socket(const struct sockaddr_storage *at)
+{
+	int r = check_interfaces(at), fd;
+
+	if (r < 0)
+		return r;
+	fd = socket(at->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	return fd < 0 ? -errno : fd;
 }
 
 /* A socket stays in the namespace in which it was made, so that the program leaves that again at once. */
-static int socket_in(int net_fd, int family)
+static int socket_in(int net_fd, const struct sockaddr_storage *at)
 {
 	auto_close int own = net_fd < 0 ? -1 : open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), fd = -1;
 
 	if (net_fd < 0)
-		return plain_socket(family);
+		return local_socket(at);
 	if (own < 0 || setns(net_fd, CLONE_NEWNET) < 0)
 		return -errno;
-	fd = plain_socket(family);
+	fd = local_socket(at);
 	if (setns(own, CLONE_NEWNET) < 0)
 		return -errno;
 	return TAKE_FD(fd);
@@ -69,18 +113,6 @@ static int socket_in(int net_fd, int family)
 static socklen_t size_of(const struct sockaddr_storage *at)
 {
 	return at->ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
-}
-
-/* Only an address of the machine itself can be had: the question leaves it for none. */
-static int take_address(int fd, const struct sockaddr_storage *at)
-{
-	struct sockaddr_storage from = *at;
-
-	if (from.ss_family == AF_INET)
-		((struct sockaddr_in *)&from)->sin_port = 0;
-	else
-		((struct sockaddr_in6 *)&from)->sin6_port = 0;
-	return bind(fd, (const struct sockaddr *)&from, size_of(&from)) < 0 ? -errno : 0;
 }
 
 bool nccl_is_here(const struct nccl_place *p, const char *host)
@@ -92,8 +124,8 @@ bool nccl_is_here(const struct nccl_place *p, const char *host)
 
 	if (n < 0 || (size_t)n >= sizeof(text) || nccl_address_parse(text, (size_t)n, &a) < 0)
 		return false;
-	fd = socket_in(p->net_fd, a.list[0].ss_family);
-	return fd >= 0 && take_address(fd, &a.list[0]) == 0;
+	fd = socket_in(p->net_fd, &a.list[0]);
+	return fd >= 0;
 }
 
 /* @return 0, -ETIMEDOUT, other -errno. */
@@ -123,16 +155,14 @@ static int finish_connect(int fd, uint64_t deadline_ns)
 static int connect_to(const struct nccl_place *p, const struct sockaddr_storage *at, uint64_t deadline_ns)
 {
 	auto_close int fd = -1;
-	int r = socket_in(p->net_fd, at->ss_family);
+	int r = socket_in(p->net_fd, at);
 
 	if (r < 0)
 		return r;
 	fd = r;
-	r = take_address(fd, at);
-	if (r < 0)
-		return r;
-	if (connect(fd, (const struct sockaddr *)at, size_of(at)) < 0)
-		r = errno == EINPROGRESS ? finish_connect(fd, deadline_ns) : -errno;
+	r = connect(fd, (const struct sockaddr *)at, size_of(at)) < 0 ? -errno : 0;
+	if (r == -EINPROGRESS)
+		r = finish_connect(fd, deadline_ns);
 	return r < 0 ? r : TAKE_FD(fd);
 }
 

@@ -58,14 +58,6 @@ struct trace {
 	uint32_t number;
 };
 
-static struct waits_sass_word word_at(const uint8_t *code, size_t at)
-{
-	struct reader r;
-
-	reader_init(&r, code + at, WAITS_SASS_BYTES);
-	return waits_sass_word_take(&r);
-}
-
 static unsigned int operation_of(struct waits_sass_word w)
 {
 	return waits_sass_form(w) & 0x1ff;
@@ -164,7 +156,7 @@ static bool is_workspace(struct trace t, size_t at, unsigned int half)
 		struct waits_sass_word w;
 
 		at -= WAITS_SASS_BYTES;
-		w = word_at(t.code, at);
+		w = waits_sass_word_at(t.code, at);
 		if (!writes(&t, w))
 			continue;
 		if (!waits_sass_is_always(w))
@@ -205,7 +197,7 @@ static bool has_added(const uint8_t *code, enum waits_sass_age age, size_t at)
 		struct waits_sass_word w;
 
 		at -= WAITS_SASS_BYTES;
-		w = word_at(code, at);
+		w = waits_sass_word_at(code, at);
 		if (is_add(w))
 			return is_base(code, age, at, (uint32_t)waits_sass_bits(w.low, 24, 8));
 	}

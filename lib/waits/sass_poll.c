@@ -335,24 +335,16 @@ static bool leads_back(struct waits_sass_word w, enum waits_sass_age age, size_t
 	return true;
 }
 
-static struct waits_sass_word word_at(const uint8_t *code, size_t at)
-{
-	struct reader r;
-
-	reader_init(&r, code + at, WAITS_SASS_BYTES);
-	return waits_sass_word_take(&r);
-}
-
 /* Follow the instructions from p->begin to the branch. */
 static bool is_poll(const uint8_t *code, size_t branch, struct waits_sass_poll *p)
 {
-	const struct waits_sass_word w = word_at(code, branch);
+	const struct waits_sass_word w = waits_sass_word_at(code, branch);
 	struct round r = { .poll = p };
 
 	for (uint32_t at = p->begin; at < branch; at += WAITS_SASS_BYTES)
-		note_writes(&r, word_at(code, at));
+		note_writes(&r, waits_sass_word_at(code, at));
 	for (uint32_t at = p->begin; at < branch; at += WAITS_SASS_BYTES)
-		if (!follow(&r, word_at(code, at), at))
+		if (!follow(&r, waits_sass_word_at(code, at), at))
 			return false;
 	if (!r.is_done || waits_sass_bits(w.low, 12, 3) != r.predicate)
 		return false;
@@ -372,7 +364,7 @@ int waits_sass_poll_find(const char *arch, const void *code, size_t size, size_t
 	     *at += WAITS_SASS_BYTES) {
 		struct waits_sass_poll p = { .end = (uint32_t)*at + WAITS_SASS_BYTES };
 
-		if (!leads_back(word_at(code, *at), age, *at, &p.begin) || !is_poll(code, *at, &p))
+		if (!leads_back(waits_sass_word_at(code, *at), age, *at, &p.begin) || !is_poll(code, *at, &p))
 			continue;
 		*ret = p;
 		return 0;

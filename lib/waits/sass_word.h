@@ -38,6 +38,15 @@ static inline struct waits_sass_word waits_sass_word_take(struct reader *r)
 	return w;
 }
 
+/** @return the one at a place, all of which is in the code. */
+static inline struct waits_sass_word waits_sass_word_at(const uint8_t *code, size_t at)
+{
+	struct reader r;
+
+	reader_init(&r, code + at, WAITS_SASS_BYTES);
+	return waits_sass_word_take(&r);
+}
+
 /** @return a field; @p width is less than 64. */
 static inline uint64_t waits_sass_bits(uint64_t word, unsigned int at, unsigned int width)
 {

@@ -13,7 +13,7 @@ if __name__ == "__main__":
 
 import pytest
 
-from harness import BIN, Scene
+from harness import BIN, Scene, need_root
 from rasserver import Ras, communicator, missing, rank, report
 
 NO_CAUSE = "no culprit found: "
@@ -204,6 +204,15 @@ def test_names_of_strangers_steer_no_terminal(asked):
     assert shown.returncode == 0 and "\x1b" not in shown.stdout and "\u202e" not in shown.stdout
     assert not any(line.startswith("CAUSE") for line in shown.stdout.splitlines())
     assert "1 by rank 1 (pid 1001 on \\x1b[2J" in one_line(shown)
+
+
+@pytest.mark.parametrize("any_address", [0, 1])
+def test_an_address_that_may_be_bound_is_none_of_the_machine(any_address):
+    """bind() takes any where no interface has one, and where ip_nonlocal_bind says so."""
+    need_root()
+    command = f"echo {any_address} >/proc/sys/net/ipv4/ip_nonlocal_bind && exec {BIN.parent}/tests/test_ctl_nccl"
+    run = subprocess.run(["unshare", "--net", "sh", "-c", command], capture_output=True, text=True, timeout=60, check=False)
+    assert run.returncode == 0 and "PASS ctl_nccl.knows_its_own_addresses" in run.stdout, run
 
 
 @pytest.mark.parametrize("address,why", [
