@@ -3,6 +3,7 @@
 """scripts/fuzz-farm, in seconds: a target that has a mistake, and one that has none."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -27,8 +28,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 SOUND = BROKEN.replace("__builtin_trap();", "return 0;").replace("'D'", "'C'")
 
 
-def farm(tmp_path, hours, *targets):
-    env = dict(os.environ, FUZZ_DIR=str(tmp_path), FUZZ_SEEDS=str(tmp_path / "seeds"), FUZZ_BUILD="no", FUZZ_JOBS="2")
+def farm(tmp_path, hours, *targets, jobs=2):
+    env = dict(os.environ, FUZZ_DIR=str(tmp_path), FUZZ_SEEDS=str(tmp_path / "seeds"), FUZZ_BUILD="no", FUZZ_JOBS=str(jobs))
     return subprocess.run([TOP / "scripts/fuzz-farm", hours, *targets], env=env, text=True, capture_output=True, timeout=300)
 
 
@@ -82,6 +83,27 @@ def test_what_has_not_run_has_not_passed(tmp_path):
     # Nobody has had a turn, but a seed that crashes is found where the seeds are looked through, and kept as others are.
     assert "FAIL fuzz-farm.fuzz_broken: 1 inputs that crash" in run.stdout, run
     assert [p.read_bytes() for p in (tmp_path / "crashes").glob("fuzz_broken-*")] == [b"BAD"], run
+
+
+def test_hours_add_up_as_long_as_the_code_is_the_same(tmp_path):
+    compiled(tmp_path, sound=SOUND, other=SOUND.replace("'C'", "'D'"))
+
+    def so_far(run):
+        told = re.findall(r"PASS fuzz-farm.fuzz_(\w+): .* inputs; (\d+) s with this code so far", run.stdout)
+        assert run.returncode == 0 and told, run
+        return {name: int(seconds) for name, seconds in told}
+
+    ledger = tmp_path / "ledger"
+    assert so_far(farm(tmp_path, "0.0003", "sound")).keys() == {"sound"}
+    [[target, code, seconds, inputs]] = [line.split() for line in ledger.read_text().splitlines()]
+    assert target == "fuzz_sound" and float(seconds) > 0 and int(inputs) > 0, ledger.read_text()
+    # What a run before has given counts; what it gave to other code does not.
+    with open(ledger, "a") as f:
+        f.write(f"fuzz_sound {code} 1700.2 5\nfuzz_sound {'0' * 16} 5000 5\nfuzz_other {code} 5000 5\n")
+    told = so_far(farm(tmp_path, "0.0006", "sound", "other", jobs=1))
+    assert 1700 <= told["sound"] < 1720 and told["other"] < 20, told
+    # Whoever had least begins.
+    assert ledger.read_text().splitlines()[4].split()[0] == "fuzz_other", ledger.read_text()
 
 
 def test_what_is_no_target_is_told(tmp_path):
