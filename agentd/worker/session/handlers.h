@@ -9,6 +9,7 @@
 
 #include "agentd/worker/session/session.h"
 #include "agentd/worker/snapshot/snapshot.h"
+#include "agentd/worker/value/frame.h"
 #include "agentd/worker/value/request.h"
 
 /** Stop budget of calls that look at waves, unless they name one. */
@@ -82,6 +83,19 @@ int handlers_find_queue(struct target *t, struct rpc_arena *a, const struct rpc_
 /** Begin a request about values of a wave: what is asked for has still to be set. */
 void handlers_value_request(struct session *s, struct rpc_arena *a, const struct rpc_wave_name *wave,
 			    bool has_max_stop_ms, uint32_t max_stop_ms, struct value_request *ret);
+/**
+ * Copy the wave in one stop, and choose lanes: all that are in @p lanes, beside one; NULL: that one alone.
+ * @return 0, or negative with @p err.  Release with value_request_deinit() in any case.
+ */
+int handlers_value_begin(struct value_request *k, const char *lanes, struct agent_err *err);
+/**
+ * Use the frame that a request names.  Where no debug information is, it is one in which no variable is known: numbers,
+ * registers, addresses and what is built in mean something there, too.
+ * @param ret_unknown  There was none.
+ * @return 0, or negative with @p err.
+ */
+int handlers_value_frame(struct value_request *k, value_use_frame *use, void *context, bool *ret_unknown,
+			 struct agent_err *err);
 
 /* handlers_variables.c, handlers_evaluate.c, handlers_lanes.c */
 

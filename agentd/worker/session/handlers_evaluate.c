@@ -74,17 +74,10 @@ static int evaluate_parsed(struct evaluation *e, struct agent_err *err)
 {
 	struct value_request *k = &e->k;
 	bool unknown = false;
-	int r = handlers_find_queue(k->target, k->arena, k->wave, &k->from, err);
+	int r = handlers_value_begin(k, e->p->lanes, err);
 
 	if (r == 0)
-		r = value_request_begin(k, err);
-	if (r == 0)
-		r = value_request_choose_lanes(k, e->p->lanes, err);
-	if (r == 0)
-		r = value_frame_find(k, HANDLERS_LOOK_UP_MS, evaluate_in, e, &unknown, err);
-	/* Numbers, registers and addresses mean something where no debug information is, too. */
-	if (r == 0 && unknown && value_frame_make(k, evaluate_in, e) < 0)
-		r = agent_err_no_memory(err, NULL);
+		r = handlers_value_frame(k, evaluate_in, e, &unknown, err);
 	if (r == 0 && e->outcome.invalid)
 		r = refuse_expression(&e->outcome.error, unknown, err);
 	if (r == 0)

@@ -151,19 +151,10 @@ static int fill(struct table *t, struct agent_err *err)
 {
 	struct value_request *k = &t->k;
 	bool unknown = false;
-	int r = handlers_find_queue(k->target, k->arena, k->wave, &k->from, err);
+	int r = handlers_value_begin(k, t->p->lanes ? t->p->lanes : "all", err);
 
-	if (r == 0)
-		r = value_request_begin(k, err);
-	if (r == 0)
-		r = value_request_choose_lanes(k, t->p->lanes ? t->p->lanes : "all", err);
-	if (r < 0)
-		return r;
-	if (t->p->n_columns)
-		r = value_frame_find(k, HANDLERS_LOOK_UP_MS, fill_columns, t, &unknown, err);
-	/* Numbers, registers and addresses mean something where no debug information is, too. */
-	if (r == 0 && unknown && value_frame_make(k, fill_columns, t) < 0)
-		r = agent_err_no_memory(err, NULL);
+	if (r == 0 && t->p->n_columns)
+		r = handlers_value_frame(k, fill_columns, t, &unknown, err);
 	if (r == 0 && t->outcome.invalid)
 		r = refuse_column(t->column, &t->outcome.error, unknown, err);
 	if (r == 0 && fill_rows(t) < 0)

@@ -287,17 +287,10 @@ static int list_variables(struct listing *l, struct agent_err *err)
 {
 	struct value_request *k = &l->k;
 	bool unknown = false;
-	int r = handlers_find_queue(k->target, k->arena, k->wave, &k->from, err);
+	int r = handlers_value_begin(k, l->p->lanes, err);
 
 	if (r == 0)
-		r = value_request_begin(k, err);
-	if (r == 0)
-		r = value_request_choose_lanes(k, l->p->lanes, err);
-	if (r == 0)
-		r = value_frame_find(k, HANDLERS_LOOK_UP_MS, fill_variables, l, &unknown, err);
-	/* What is built in needs no debug information. */
-	if (r == 0 && unknown && value_frame_make(k, fill_variables, l) < 0)
-		r = agent_err_no_memory(err, NULL);
+		r = handlers_value_frame(k, fill_variables, l, &unknown, err);
 	if (r == 0)
 		value_request_end(k);
 	value_request_deinit(k);

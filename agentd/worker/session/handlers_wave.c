@@ -67,6 +67,25 @@ void handlers_value_request(struct session *s, struct rpc_arena *a, const struct
 				       .max_stop_ms = has_max_stop_ms ? max_stop_ms : HANDLERS_STOP_MS };
 }
 
+int handlers_value_begin(struct value_request *k, const char *lanes, struct agent_err *err)
+{
+	int r = handlers_find_queue(k->target, k->arena, k->wave, &k->from, err);
+
+	if (r == 0)
+		r = value_request_begin(k, err);
+	return r == 0 ? value_request_choose_lanes(k, lanes, err) : r;
+}
+
+int handlers_value_frame(struct value_request *k, value_use_frame *use, void *context, bool *ret_unknown,
+			 struct agent_err *err)
+{
+	int r = value_frame_find(k, HANDLERS_LOOK_UP_MS, use, context, ret_unknown, err);
+
+	if (r == 0 && *ret_unknown && value_frame_make(k, use, context) < 0)
+		r = agent_err_no_memory(err, NULL);
+	return r;
+}
+
 /* ------------------------------------------------------------------ registers ---------------- */
 
 static uint32_t bank_mask(const struct rpc_wave_registers_params *p)
