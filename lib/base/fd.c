@@ -329,17 +329,17 @@ ssize_t fd_pread_all(int fd, void *buf, size_t size, uint64_t offset)
 	return (ssize_t)done;
 }
 
-int fd_read_file_at(int dir_fd, const char *path, size_t max, char **ret_data, size_t *ret_size)
+/* @param at_once  A read that gives less than it might is the last one. */
+static int read_whole(int dir_fd, const char *path, bool at_once, size_t max, char **ret_data, size_t *ret_size)
 {
 	auto_close int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
 	auto_free char *data = NULL;
-	size_t size = 0, capacity = 0;
+	size_t size = 0, capacity = 0, room;
+	ssize_t n;
 
 	if (fd < 0)
 		return -errno;
-	for (;;) {
-		ssize_t n;
-
+	do {
 		/* The buffer always keeps one byte for the NUL. */
 		if (capacity - size < 2) {
 			size_t want = capacity ? capacity * 2 : 4096;
@@ -350,22 +350,29 @@ int fd_read_file_at(int dir_fd, const char *path, size_t max, char **ret_data, s
 			data = grown;
 			capacity = want;
 		}
-		n = read(fd, data + size, capacity - size - 1);
-		if (n < 0) {
-			if (errno == EINTR)
-				continue;
+		room = capacity - size - 1;
+		n = read(fd, data + size, room);
+		if (n < 0 && errno != EINTR)
 			return -errno;
-		}
-		if (n == 0)
-			break;
-		size += (size_t)n;
+		if (n > 0)
+			size += (size_t)n;
 		if (size > max)
 			return -EFBIG;
-	}
+	} while (n < 0 || (at_once ? (size_t)n == room : n > 0));
 	data[size] = '\0';
 	*ret_data = TAKE_PTR(data);
 	*ret_size = size;
 	return 0;
+}
+
+int fd_read_file_at(int dir_fd, const char *path, size_t max, char **ret_data, size_t *ret_size)
+{
+	return read_whole(dir_fd, path, false, max, ret_data, ret_size);
+}
+
+int fd_read_attribute_at(int dir_fd, const char *path, size_t max, char **ret_data, size_t *ret_size)
+{
+	return read_whole(dir_fd, path, true, max, ret_data, ret_size);
 }
 
 int fd_read_file(const char *path, size_t max, char **ret_data, size_t *ret_size)

@@ -104,7 +104,7 @@ void sysfs_parse_line(const char *text, size_t size, char *buf, size_t buf_size)
 
 int sysfs_read(int dir_fd, const char *path, char **ret_text, size_t *ret_size)
 {
-	return fd_read_file_at(dir_fd, path, SYSFS_FILE_MAX, ret_text, ret_size);
+	return fd_read_attribute_at(dir_fd, path, SYSFS_FILE_MAX, ret_text, ret_size);
 }
 
 int sysfs_read_u64(int dir_fd, const char *path, uint64_t *ret_value)

@@ -448,6 +448,37 @@ static void files_have_a_size_limit(void)
 	free(data);
 }
 
+/* A pipe with a writer has no end: a second read of it would wait. */
+static void attributes_are_read_once(void)
+{
+	char path[] = "/tmp/gpu-agent-attribute.XXXXXX", name[64], *data, most[4095];
+	size_t size;
+	int fd;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(path));
+	snprintf(name, sizeof(name), "%s/gpu_id", path);
+	TEST_EQ_FATAL(mkfifo(name, 0600), 0);
+	fd = open(name, O_RDWR | O_CLOEXEC);
+	TEST_EQ_FATAL(write(fd, "37846\n", 6), 6);
+	alarm(20);
+	TEST_EQ_FATAL(fd_read_attribute_at(AT_FDCWD, name, 65536, &data, &size), 0);
+	CU_ASSERT_TRUE(size == 6 && strcmp(data, "37846\n") == 0);
+	free(data);
+	/* There may be more than what fills the buffer. */
+	memset(most, 'x', sizeof(most));
+	TEST_EQ_FATAL(write(fd, most, sizeof(most)), sizeof(most));
+	TEST_EQ_FATAL(write(fd, "end", 3), 3);
+	TEST_EQ_FATAL(fd_read_attribute_at(AT_FDCWD, name, 65536, &data, &size), 0);
+	CU_ASSERT_TRUE(size == sizeof(most) + 3 && strcmp(data + sizeof(most), "end") == 0);
+	alarm(0);
+	free(data);
+	TEST_EQ_FATAL(write(fd, "37846\n", 6), 6);
+	TEST_EQ(fd_read_attribute_at(AT_FDCWD, name, 5, &data, &size), -EFBIG);
+	close(fd);
+	unlink(name);
+	rmdir(path);
+}
+
 static void options_are_read_from_tables(void)
 {
 	static const char *pid, *json, *wave;
@@ -692,6 +723,7 @@ TEST_SUITE(base, TEST(lists_of_bits_are_parsed_and_printed),
 	   TEST(truncated_messages_leak_no_descriptor),
 	   TEST(last_words_of_a_hasty_peer_arrive), TEST(lost_peers_bring_no_descriptor),
 	   TEST(descriptors_without_room_are_told), TEST(memfds_must_be_sealed),
-	   TEST(files_have_a_size_limit), TEST(options_are_read_from_tables),
+	   TEST(files_have_a_size_limit), TEST(attributes_are_read_once),
+	   TEST(options_are_read_from_tables),
 	   TEST(deadlines_round_up),
 	   TEST(plain_streams_take_no_descriptor), TEST(plain_streams_are_read_and_emptied));

@@ -237,12 +237,12 @@ static void *feeder(void *arg)
 
 		if (fd < 0)
 			break;
-		dprintf(fd, "%u\n", feed.numbers[i]);
-		/* The next reader must find a fresh fifo, or it could get two numbers in one read. */
+		/* The next reader, who comes as soon as this one has its number, must find a fresh fifo. */
 		if (stat(feed.path, &st) == 0 && i + 1 < feed.n) {
 			unlink(feed.path);
 			mkfifo(feed.path, 0600);
 		}
+		dprintf(fd, "%u\n", feed.numbers[i]);
 		close(fd);
 	}
 	return NULL;
