@@ -94,6 +94,14 @@ enum tree_kind tree_kind_of(struct sim *s, uint64_t ino)
 	}
 }
 
+/* GPUs come and go with the simulator; processes and their queues do so at any time. */
+bool tree_is_lasting(uint64_t ino)
+{
+	enum type type = INO_TYPE(ino);
+
+	return type < T_PROC || type > T_QUEUE_FILE;
+}
+
 /* ---- directories ---- */
 
 /* A callback of tree_list() and its data. */

@@ -27,6 +27,8 @@ enum tree_kind {
 
 /** What an inode is; TREE_NONE for one whose process has gone. */
 enum tree_kind tree_kind_of(struct sim *s, uint64_t ino);
+/** Is there such an inode, with the same attributes and names in it, as long as the simulator runs? */
+bool tree_is_lasting(uint64_t ino);
 /** The GPU of a TREE_RENDER. */
 struct sim_gpu *tree_gpu(struct sim *s, uint64_t ino);
 /** Find a name in a directory.  @return its inode, or 0 if there is no such name. */

@@ -25,6 +25,8 @@
 
 /* Requests served before the loop looks at timers again. */
 #define SERVE_BURST 64
+/* Seconds for which the kernel need not ask again about what is there as long as the mount. */
+#define LASTING_S 86400.0
 
 /* One ioctl in flight. */
 struct front_call {
@@ -113,12 +115,19 @@ static bool fill_attr(struct front *f, uint64_t ino, struct stat *st)
 	return true;
 }
 
+/* As for files of the kernel's own, which asks nobody who looks at one. */
+static double timeout_of(uint64_t ino)
+{
+	return tree_is_lasting(ino) ? LASTING_S : 0;
+}
+
 static void do_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct front *f = front_of(req);
 	struct fuse_entry_param e = { 0 };
 
 	e.ino = tree_lookup(f->sim, parent, name);
+	e.attr_timeout = e.entry_timeout = timeout_of(e.ino);
 	if (!e.ino || !fill_attr(f, e.ino, &e.attr))
 		fuse_reply_err(req, ENOENT);
 	else
@@ -130,7 +139,7 @@ static void do_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 	struct stat st;
 
 	if (fill_attr(front_of(req), ino, &st))
-		fuse_reply_attr(req, &st, 0);
+		fuse_reply_attr(req, &st, timeout_of(ino));
 	else
 		fuse_reply_err(req, ENOENT);
 }
@@ -184,6 +193,7 @@ static void do_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 	struct open_file *dir = file_new(f, fi);
 	struct listing l = { f, req, dir, 0 };
 
+	fi->cache_readdir = fi->keep_cache = tree_is_lasting(ino);
 	if (dir)
 		tree_list(f->sim, ino, listing_add, &l);
 	else
