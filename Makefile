@@ -77,6 +77,9 @@ all_cppflags := -D_GNU_SOURCE -DGPU_AGENT_VERSION='"$(VERSION)"' \
 all_cflags := -std=gnu11 -fPIC -fvisibility=hidden -ffile-prefix-map=$(CURDIR)=. \
 	-fstack-protector-strong $(WARN) $(CFLAGS)
 all_ldflags := -Wl,-z,relro,-z,now -Wl,--as-needed $(LDFLAGS)
+# The loader looks for a symbol in one library after the other, and most are in this one.  It also has what little of
+# libm is used; where it has not, -lm that follows is linked.
+first_ldlib := -lc
 plain_cflags := $(all_cflags)
 plain_ldflags := $(all_ldflags)
 ifneq ($(SANITIZE),)
@@ -165,7 +168,7 @@ $(call compile_rules,$(1))
 $(O)/$(2)/$(1): $$($(1)_obj) $$(foreach l,$$($(1)_libs),$(O)/lib$$(l).a)
 	$$(call say,LD,$$@)
 	@mkdir -p $$(@D)
-	$$(Q)$(CC) $(all_cflags) $(all_ldflags) -o $$@ $$^ $$($(1)_ldlibs)
+	$$(Q)$(CC) $(all_cflags) $(all_ldflags) -o $$@ $$^ $(first_ldlib) $$($(1)_ldlibs)
 endef
 
 $(foreach a,$(archives),$(eval $(call archive_rules,$(a))))
