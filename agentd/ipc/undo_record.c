@@ -132,7 +132,8 @@ static bool owes_answer(int record)
 /* @return whether the walk is over. */
 typedef bool record_fn(void *ctx, int dir, const char *name, int record, pid_t target);
 
-static bool for_records(const char *directory, record_fn *look, void *ctx)
+/* @param target  Only records of that process, whose names say so: those of others are not opened.  0: all. */
+static bool for_records(const char *directory, pid_t target, record_fn *look, void *ctx)
 {
 	int fd = undo_record_directory(directory);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -143,7 +144,7 @@ static bool for_records(const char *directory, record_fn *look, void *ctx)
 		auto_close int record = -1;
 		pid_t monitor, of;
 
-		if (!undo_record_parse_name(e->d_name, &monitor, &of))
+		if (!undo_record_parse_name(e->d_name, &monitor, &of) || (target && of != target))
 			continue;
 		record = openat(fd, e->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 		over = look(ctx, fd, e->d_name, record, of);
@@ -156,7 +157,6 @@ static bool for_records(const char *directory, record_fn *look, void *ctx)
 }
 
 struct owing {
-	pid_t target;
 	bool (*owes)(int record);
 };
 
@@ -166,16 +166,16 @@ static bool look_for_owing(void *ctx, int dir, const char *name, int record, pid
 
 	(void)dir;
 	(void)name;
-	return target == o->target && o->owes(record);
+	(void)target;
+	return o->owes(record);
 }
 
 static bool any_record(const char *directory, pid_t target, bool (*owes)(int record))
 {
-	return for_records(directory, look_for_owing, &(struct owing){ target, owes });
+	return for_records(directory, target, look_for_owing, &(struct owing){ owes });
 }
 
 struct reuse {
-	pid_t target;
 	char *name;
 	int *fd;
 	int status;
@@ -186,7 +186,7 @@ static bool look_for_reuse(void *ctx, int dir, const char *name, int record, pid
 	struct reuse *u = ctx;
 
 	/* Where something else is to be undone, a rescue is at work. */
-	if (target != u->target || !undo_record_is_suspended(record) || undo_record_owes(record))
+	if (!undo_record_is_suspended(record) || undo_record_owes(record))
 		return false;
 	*u->fd = openat(dir, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	make_name(target, u->name);
@@ -196,10 +196,10 @@ static bool look_for_reuse(void *ctx, int dir, const char *name, int record, pid
 
 int undo_record_reuse(const char *directory, pid_t target, char ret_name[UNDO_RECORD_NAME_MAX], int *ret_fd)
 {
-	struct reuse u = { .target = target, .name = ret_name, .fd = ret_fd, .status = -ENOENT };
+	struct reuse u = { .name = ret_name, .fd = ret_fd, .status = -ENOENT };
 
 	*ret_fd = -1;
-	for_records(directory, look_for_reuse, &u);
+	for_records(directory, target, look_for_reuse, &u);
 	if (u.status < 0) {
 		ret_name[0] = '\0';
 		if (*ret_fd >= 0)
@@ -229,7 +229,7 @@ pid_t undo_record_next_suspended(const char *directory, pid_t after, pid_t but_o
 {
 	struct next_suspended n = { .after = after, .but_of = but_of };
 
-	for_records(directory, look_for_next, &n);
+	for_records(directory, 0, look_for_next, &n);
 	return n.found;
 }
 
