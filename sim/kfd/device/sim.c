@@ -11,7 +11,7 @@
 #define CHECK_INTERVAL_NS UINT64_C(20000000)
 /* More processes than this are a crowd: between two looks at them passes as many times as long as one takes. */
 #define CROWD	   64u
-#define CROWD_REST 4u
+#define CROWD_REST 16u
 
 void sim_init(struct sim *s, const struct sim_os *os, const struct kernel_profile *kernel)
 {
@@ -198,17 +198,51 @@ static void process_end(struct sim *s, struct sim_process *p)
 	process_free_if_unused(s, p);
 }
 
+/* @return whether it has ended; then it may be freed, and others with it. */
+static bool end_if_over(struct sim *s, struct sim_process *p)
+{
+	if (p->gone || s->os->holds(&p->hold))
+		return false;
+	process_end(s, p);
+	return true;
+}
+
 void sim_check_processes(struct sim *s)
+{
+	const uint64_t round = ++s->check_round;
+	struct sim_process *p, *next;
+
+	for (p = TAILQ_FIRST(&s->processes); p; p = next) {
+		next = TAILQ_NEXT(p, link);
+		if (p->checked == round)
+			continue;
+		p->checked = round;
+		/* Ending one may complete calls and free others: start over, with those that were not looked at yet. */
+		if (end_if_over(s, p))
+			next = TAILQ_FIRST(&s->processes);
+	}
+}
+
+void sim_check_process(struct sim *s, int pidfd)
+{
+	struct sim_process *p;
+
+	TAILQ_FOREACH(p, &s->processes, link)
+		if (!p->gone && p->hold.pidfd == pidfd) {
+			end_if_over(s, p);
+			return;
+		}
+}
+
+/* Of those with that number: none that has ended is to be taken for the one that has the number now. */
+static void check_number(struct sim *s, int tgid)
 {
 	struct sim_process *p, *next;
 
 	for (p = TAILQ_FIRST(&s->processes); p; p = next) {
 		next = TAILQ_NEXT(p, link);
-		if (!p->gone && !s->os->holds(&p->hold)) {
-			process_end(s, p);
-			/* Ending one may complete calls and free others: start over. */
+		if (p->tgid == tgid && end_if_over(s, p))
 			next = TAILQ_FIRST(&s->processes);
-		}
 	}
 }
 
@@ -231,7 +265,8 @@ int sim_open(struct sim *s, int tgid, struct sim_file *ret_file)
 	struct sim_process *p;
 	int r = -EINVAL;
 
-	sim_check_processes(s);
+	sim_check_crowd(s);
+	check_number(s, tgid);
 	if ((s->kernel->contexts && !s->n_gpus) || gpu_in_reset(s))
 		return -EINVAL;
 	p = sim_process_find(s, tgid);
@@ -256,9 +291,9 @@ void sim_close(struct sim *s, struct sim_file *file)
 	/* A secondary context lives as long as its file, the primary as the address space. */
 	if (p->context != SIM_CONTEXT_PRIMARY && !p->gone && !p->n_files)
 		process_end(s, p);
-	else
+	else if (!end_if_over(s, p))
 		process_free_if_unused(s, p);
-	sim_check_processes(s);
+	sim_check_crowd(s);
 }
 
 static bool has_context(struct sim *s, int tgid, uint16_t context)

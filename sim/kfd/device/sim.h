@@ -108,6 +108,7 @@ struct sim_process {
 	uint32_t pasid;
 	uint16_t context; /**< SIM_CONTEXT_PRIMARY, or the number of a secondary one. */
 	bool gone;	  /**< Address space ended; kept only for open files. */
+	uint64_t checked; /**< The last round of sim_check_processes() that has looked at it. */
 	size_t n_files;
 	size_t n_devices;
 	struct sim_device devices[SIM_GPUS_MAX];
@@ -203,6 +204,7 @@ struct sim {
 	uint32_t next_pasid;
 	uint32_t progress_ms; /**< 0: queues do not advance. */
 	uint64_t next_progress_ns, next_check_ns;
+	uint64_t check_round;
 	uint64_t crowd_until_ns; /**< Until then calls do not look at the processes; 0. */
 	uint32_t partial;
 	bool has_partial, silent; /**< Injections of the operation that is being executed. */
@@ -240,6 +242,8 @@ size_t sim_command_size(const struct sim *s, uint32_t command);
 
 /** Notice ends of address spaces (exec, exit) and act as the driver would. */
 void sim_check_processes(struct sim *s);
+/** The same for the process that has this grip. */
+void sim_check_process(struct sim *s, int pidfd);
 /**
  * The same, unless there are very many processes and they were looked at just now: each costs a system call, and all
  * together much more than the call of one of them that begins with this.

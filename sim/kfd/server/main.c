@@ -116,8 +116,6 @@ static int configure(struct program *p, const struct options *o)
 	return chmod(p->dir, 0755) ? fail("chmod: %s", strerror(errno)) : 0;
 }
 
-#define A_PROCESS (-1) /* Stands in epoll's data where others have a descriptor. */
-
 /*
  * Watch the end of a process.  The event is one-shot: a process may be dead while something else
  * still uses its address space.
@@ -125,7 +123,7 @@ static int configure(struct program *p, const struct options *o)
 static void watch_process(void *data, struct sim_process *proc, bool added)
 {
 	struct program *p = data;
-	struct epoll_event ev = { .events = EPOLLIN | EPOLLONESHOT, .data.fd = A_PROCESS };
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLONESHOT, .data.fd = proc->hold.pidfd };
 
 	epoll_ctl(p->epoll_fd, added ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, proc->hold.pidfd, &ev);
 }
@@ -142,24 +140,22 @@ static int wait_ms(const struct program *p)
 
 static int loop(struct program *p, int signal_fd)
 {
+	const int front = front_fd(p->front);
 	struct epoll_event ev[16];
-	bool look;
 	int n;
 
 	for (;;) {
 		n = epoll_wait(p->epoll_fd, ev, 16, wait_ms(p));
 		if (n < 0 && errno != EINTR)
 			return 1;
-		look = false;
-		for (int i = 0; i < n; i++) {
+		for (int i = 0; i < n; i++)
 			if (ev[i].data.fd == signal_fd)
 				return 0;
-			look |= ev[i].data.fd == A_PROCESS;
-		}
 		if (front_serve(p->front) < 0)
 			return 0; /* Another program has unmounted it. */
-		if (look)
-			sim_check_processes(&p->sim);
+		for (int i = 0; i < n; i++)
+			if (ev[i].data.fd != front)
+				sim_check_process(&p->sim, ev[i].data.fd);
 		sim_tick(&p->sim);
 		front_check_interrupts(p->front);
 	}
