@@ -370,10 +370,13 @@ static void encode_enum(struct out *o, const struct rpc_enum *e, uint32_t value)
 {
 	const char *name = rpc_enum_name(e, value);
 
-	if (name)
-		out_fmt(o, "\"%s\"", name);
-	else
+	if (!name) {
 		out_str(o, "null");
+		return;
+	}
+	out_char(o, '"');
+	out_str(o, name);
+	out_char(o, '"');
 }
 
 static void encode_value(struct out *o, const struct rpc_member *m, const void *value)
@@ -453,9 +456,7 @@ void rpc_encode_struct(struct out *o, const struct rpc_struct *s, const void *va
 
 		if (!is_present(m, base))
 			continue;
-		out_str(o, first ? "\"" : ",\"");
-		out_str(o, m->name);
-		out_str(o, "\":");
+		out_json_name(o, m->name, first);
 		if (m->array)
 			encode_array(o, m, base);
 		else

@@ -73,7 +73,10 @@ void out_str(struct out *o, const char *s)
 
 void out_char(struct out *o, char c)
 {
-	out_bytes(o, &c, 1);
+	if (!reserve(o, 1))
+		return;
+	o->data[o->size++] = c;
+	o->data[o->size] = '\0';
 }
 
 void out_u64(struct out *o, uint64_t v)
@@ -177,6 +180,22 @@ void out_json_str(struct out *o, const char *s, size_t size)
 	}
 	out_bytes(o, s + plain, size - plain);
 	out_char(o, '"');
+}
+
+void out_json_name(struct out *o, const char *name, bool is_first)
+{
+	const size_t n = strlen(name);
+	char *at;
+
+	if (!reserve(o, n + (is_first ? 3 : 4)))
+		return;
+	at = o->data + o->size;
+	if (!is_first)
+		*at++ = ',';
+	*at++ = '"';
+	memcpy(at, name, n);
+	memcpy(at + n, "\":", 3);
+	o->size = (size_t)(at + n + 2 - o->data);
 }
 
 /* Append one value of a format.  @return what is behind its conversion. */

@@ -151,6 +151,27 @@ static void out_writes_numbers(void)
 }
 
 /* Whatever a target put into a name, the result is a valid JSON string. */
+/* With every limit from where nothing fits to where all does. */
+static void out_json_names_are_whole_or_an_error(void)
+{
+	static const char want[] = "{\"pc\":1,\"\":2}";
+
+	for (size_t limit = 1; limit <= sizeof(want); limit++) {
+		auto_out struct out o;
+
+		out_init(&o, limit);
+		out_char(&o, '{');
+		out_json_name(&o, "pc", true);
+		out_u64(&o, 1);
+		out_json_name(&o, "", false);
+		out_u64(&o, 2);
+		out_char(&o, '}');
+		TEST_EQ(out_error(&o), limit < strlen(want) ? -EFBIG : 0);
+		TEST_EQ(o.size <= limit && strlen(o.data) == o.size, true);
+		TEST_EQ(strncmp(o.data, want, o.size), 0);
+	}
+}
+
 static void out_json_strings_are_always_valid(void)
 {
 	static const struct {
@@ -715,6 +736,7 @@ TEST_SUITE(base, TEST(lists_of_bits_are_parsed_and_printed),
 	   TEST(reader_stops_at_the_end), TEST(reader_numbers_and_strings_end),
 	   TEST(reader_slices_are_bounded), TEST(out_is_bounded_and_sticky),
 	   TEST(a_zeroed_out_is_an_empty_buffer), TEST(out_json_follows_a_format),
+	   TEST(out_json_names_are_whole_or_an_error),
 	   TEST(out_writes_numbers),
 	   TEST(out_json_strings_are_always_valid), TEST(numbers_are_parsed_strictly),
 	   TEST(durations_have_units), TEST(sizes_and_ages_have_units), TEST(copies_never_split_a_character),
