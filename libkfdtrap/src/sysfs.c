@@ -121,7 +121,7 @@ int sysfs_read_u64(int dir_fd, const char *path, uint64_t *ret_value)
 
 int sysfs_open(int dir_fd, const char *path)
 {
-	int fd = openat(dir_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = openat(dir_fd, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	return fd < 0 ? -errno : fd;
 }
@@ -171,12 +171,12 @@ int sysfs_list(int dir_fd, const char *path, const char *prefix, uint32_t **ret_
 {
 	__attribute__((cleanup(close_dirp))) DIR *dir = NULL;
 	auto_free uint32_t *numbers = NULL;
-	auto_close int fd = sysfs_open(dir_fd, path);
+	auto_close int fd = openat(dir_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	const struct dirent *entry;
 	size_t n = 0;
 
 	if (fd < 0)
-		return fd;
+		return -errno;
 	dir = fdopendir(fd);
 	if (!dir)
 		return -errno;

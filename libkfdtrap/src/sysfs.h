@@ -62,7 +62,7 @@ int sysfs_read_u64(int dir_fd, const char *path, uint64_t *ret_value);
 int sysfs_list(int dir_fd, const char *path, const char *prefix, uint32_t **ret_numbers,
 	       size_t *ret_n);
 /**
- * Open a directory.
+ * Name a directory, for what is below it to be opened: it is not opened itself, which asks the file system nothing.
  * @return its descriptor, close-on-exec, or -errno.
  */
 int sysfs_open(int dir_fd, const char *path);
