@@ -150,7 +150,6 @@ static void out_writes_numbers(void)
 	TEST_STR(o.data, "18446744073709551615 -9223372036854775808 0x00xffffffffffffffff");
 }
 
-/* Whatever a target put into a name, the result is a valid JSON string. */
 /* With every limit from where nothing fits to where all does. */
 static void out_json_names_are_whole_or_an_error(void)
 {
@@ -172,6 +171,7 @@ static void out_json_names_are_whole_or_an_error(void)
 	}
 }
 
+/* Whatever a target put into a name, the result is a valid JSON string. */
 static void out_json_strings_are_always_valid(void)
 {
 	static const struct {
