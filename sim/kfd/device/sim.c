@@ -11,7 +11,7 @@
 #define CHECK_INTERVAL_NS UINT64_C(20000000)
 /* More processes than this are a crowd: between two looks at them passes as many times as long as one takes. */
 #define CROWD	   64u
-#define CROWD_REST 16u
+#define CROWD_REST 64u
 
 void sim_init(struct sim *s, const struct sim_os *os, const struct kernel_profile *kernel)
 {
@@ -392,8 +392,10 @@ void sim_tick(struct sim *s)
 	uint64_t now = s->os->now_ns();
 
 	if (now >= s->next_check_ns) {
+		sim_check_crowd(s);
 		s->next_check_ns = now + CHECK_INTERVAL_NS;
-		sim_check_processes(s);
+		if (s->next_check_ns < s->crowd_until_ns)
+			s->next_check_ns = s->crowd_until_ns;
 	}
 	if (s->progress_ms && now >= s->next_progress_ns) {
 		s->next_progress_ns = now + s->progress_ms * UINT64_C(1000000);
