@@ -34,7 +34,7 @@ int waits_grid_read(const void *record, size_t size, struct waits_grid *ret)
 /* ------------------------------------------------------------------ NVIDIA's ----------------- */
 
 /*
- * Instructions are those that ptxas 12.4 and 13.0 make of cooperative_groups' grid.sync(), for sm_80 to sm_121.
+ * Instructions are those that ptxas 12.4 and 13.0 make of cooperative_groups' grid.sync(), for sm_70 to sm_121.
  */
 
 /* How far in front of a loop its address is searched for. */
@@ -45,6 +45,7 @@ int waits_grid_read(const void *record, size_t size, struct waits_grid *ret)
 
 /* Where constant bank 0 has the address of the workspace: its lower and its upper half. */
 static const uint32_t workspaces[WAITS_SASS_AGE_COUNT][2] = {
+	[WAITS_SASS_SM_70] = { 0x90, 0x8c },
 	[WAITS_SASS_SM_80] = { 0x90, 0x8c },
 	[WAITS_SASS_SM_90] = { 0x48, 0x44 },
 	[WAITS_SASS_SM_100] = { 0x258, 0x254 },
@@ -170,22 +171,52 @@ static bool is_workspace(struct trace t, size_t at, unsigned int half)
 	return false;
 }
 
-static bool is_base(const uint8_t *code, enum waits_sass_age age, size_t at, uint32_t number)
+/* Is this half of the workspace's address in an operand at a place? */
+static bool is_half(const uint8_t *code, enum waits_sass_age age, size_t at, const struct waits_sass_operand *o,
+		    unsigned int half)
 {
-	struct trace t = { .code = code, .age = age, .number = number };
+	const struct trace t = { .code = code, .age = age, .number = o->value,
+				 .is_uniform = o->kind == WAITS_SASS_UNIFORM };
 
-	if (!is_workspace(t, at, 0))
-		return false;
-	t.number++;
-	return is_workspace(t, at, 1);
+	/* The loop loads it anew in each round. */
+	if (o->kind == WAITS_SASS_BANK)
+		return o->value == workspaces[age][half];
+	return (o->kind == WAITS_SASS_REGISTER || t.is_uniform) && is_workspace(t, at, half);
 }
 
-/* ATOM.E.ADD.STRONG.GPU of 32 bits, at the word's place behind a base. */
-static bool is_add(struct waits_sass_word w)
+static bool is_base(const uint8_t *code, enum waits_sass_age age, size_t at, const struct waits_sass_operand base[2])
 {
-	/* Which registers describe memory differs, and on some devices the place's highest bit says so too. */
-	return waits_sass_form(w) == 0x98a && waits_sass_bits(w.low, 40, 23) == WAITS_GRID_WORKSPACE_WORD &&
-	       (w.high & MEANING & ~UINT64_C(0x11ff)) == 0x081ee000;
+	return is_half(code, age, at, &base[0], 0) && is_half(code, age, at, &base[1], 1);
+}
+
+/*
+ * ATOM.E.ADD.STRONG.GPU of 32 bits, at the word's place behind a base.
+ * @param ret_base  Gets the two registers of that.
+ */
+static bool is_add(struct waits_sass_word w, enum waits_sass_age age, struct waits_sass_operand ret_base[2])
+{
+	const uint64_t high = w.high & MEANING;
+	uint64_t number = waits_sass_bits(w.low, 24, 8);
+	bool is_uniform = false;
+
+	if (waits_sass_bits(w.low, 40, 23) != WAITS_GRID_WORKSPACE_WORD)
+		return false;
+	if (age >= WAITS_SASS_SM_80) {
+		/* Which registers describe memory differs, and on some devices the place's highest bit says so too. */
+		if (waits_sass_form(w) != 0x98a || (high & ~UINT64_C(0x11ff)) != 0x081ee000)
+			return false;
+	} else if (waits_sass_form(w) == 0x98a) {
+		is_uniform = number == ZERO && (high & ~UINT64_C(0x3f)) == 0x081f4140;
+		number = high & 0x3f;
+		if (!is_uniform)
+			return false;
+	} else if (waits_sass_form(w) != 0x38a || high != 0x001f41ff) {
+		return false;
+	}
+	for (uint32_t i = 0; i < 2; i++)
+		ret_base[i] = (struct waits_sass_operand){ is_uniform ? WAITS_SASS_UNIFORM : WAITS_SASS_REGISTER,
+							   (uint32_t)number + i };
+	return true;
 }
 
 /* @return whether code in front of a place adds to the word: the last that adds to any such one. */
@@ -194,12 +225,11 @@ static bool has_added(const uint8_t *code, enum waits_sass_age age, size_t at)
 	const size_t least = at > TRACE_BYTES ? at - TRACE_BYTES : 0;
 
 	while (at >= least + WAITS_SASS_BYTES) {
-		struct waits_sass_word w;
+		struct waits_sass_operand base[2];
 
 		at -= WAITS_SASS_BYTES;
-		w = waits_sass_word_at(code, at);
-		if (is_add(w))
-			return is_base(code, age, at, (uint32_t)waits_sass_bits(w.low, 24, 8));
+		if (is_add(waits_sass_word_at(code, at), age, base))
+			return is_base(code, age, at, base);
 	}
 	return false;
 }
@@ -218,17 +248,17 @@ static bool awaits_change(const struct waits_sass_poll *p)
 bool waits_grid_may_be_loop(const struct waits_sass_poll *p)
 {
 	return p->space == WAITS_SASS_GENERIC && !p->is_lock && p->offset == WAITS_GRID_WORKSPACE_WORD &&
-	       p->base[0].kind == WAITS_SASS_REGISTER && p->base[2].kind == WAITS_SASS_NONE && awaits_change(p);
+	       p->base[2].kind == WAITS_SASS_NONE && awaits_change(p);
 }
 
 bool waits_grid_is_loop(const char *arch, const void *code, size_t size, const struct waits_sass_poll *p)
 {
 	const enum waits_sass_age age = waits_sass_age_of(arch);
 
-	if (age < WAITS_SASS_SM_80 || age >= WAITS_SASS_AGE_COUNT || p->end > size || p->begin > p->end ||
+	if (age >= WAITS_SASS_AGE_COUNT || p->end > size || p->begin > p->end ||
 	    p->begin % WAITS_SASS_BYTES || !waits_grid_may_be_loop(p))
 		return false;
-	return is_base(code, age, p->begin, p->base[0].value) && has_added(code, age, p->begin);
+	return is_base(code, age, p->begin, p->base) && has_added(code, age, p->begin);
 }
 
 int waits_grid_count(uint32_t word, uint64_t blocks, struct waits_grid_blocks *ret)

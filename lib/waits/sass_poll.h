@@ -4,10 +4,10 @@
 
 /**
  * @file sass_poll.h
- * Loops of NVIDIA devices, from sm_80 on, that read a word of memory until it compares as it should.
+ * Loops of NVIDIA devices that read a word of memory until it compares as it should.
  *
  * Each instruction of such a loop is known bit by bit; a loop with any other one is not told.  Address and operands are
- * taken from registers that the loop does not write.
+ * taken from constants, and from registers that the loop does not write.
  */
 
 #include "waits/poll.h"
@@ -40,6 +40,7 @@ struct waits_sass_poll {
 	uint8_t bytes;			   /**< Of the word: 4 or 8. */
 	struct waits_sass_operand base[3]; /**< Lower and upper half of an address, and what is added. */
 	int32_t offset;			   /**< Added as well. */
+	uint8_t shift;			   /**< Of the address in shared memory, before that: it counts words. */
 	/** The loop ends when ((word & mask) ^ toggle), of those that there are, compares so with `with`. */
 	enum waits_compare op;
 	bool is_signed;

@@ -27,8 +27,9 @@ int main(int argc, char **argv)
 
 	for (; argc > 1 && waits_sass_poll_find(argv[1], code, size, &at, &p) == 0; at += WAITS_SASS_BYTES) {
 		printf("%u %u %u %s %u %d", p.begin, p.load, p.end, p.is_lock ? "ATOMG.CAS" : spaces[p.space], p.bytes, p.offset);
-		put(p.base[0]);
-		put(p.base[2]);
+		for (unsigned int i = 0; i < 3; i++)
+			put(p.base[i]);
+		printf(" %u", p.shift);
 		printf(" %s%s", waits_compare_name(p.op), p.is_signed ? ".s" : "");
 		put(p.with[0]);
 		put(p.with[1]);

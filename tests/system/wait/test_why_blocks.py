@@ -31,7 +31,11 @@ def word(come, blocks=8, first=True, phase=0):
 
 def poll(block, at=REDUCE, old=0, space=SPACE, pc=None):
     """Thread 0 of a block polls, and the others wait for it."""
-    base, values = at["base"], [(at["old"], old), (at["base"], space & 0xFFFFFFFF), (at["base"] + 1, space >> 32)]
+    base, values = at["base"], [(at["old"], old)]
+    if base is None:
+        return [f"gpu warp 0 {block} 0 pc={pc or at['loop']:#x} active=1", f"gpu register 0 {block} 0 0 {at['old']} {old:#x}",
+                f"gpu uniform 0 {block} 0 4 {space & 0xffffffff:#x}", f"gpu uniform 0 {block} 0 5 {space >> 32:#x}"]
+    values += [(base, space & 0xFFFFFFFF), (base + 1, space >> 32)]
     assert base % 2 == 0
     return [f"gpu warp 0 {block} 0 pc={pc or at['loop']:#x} active=1", *(f"gpu register 0 {block} 0 0 {n} {v:#x}" for n, v in values)]
 
@@ -44,13 +48,20 @@ def gone(block, n=1):
     return f"gpu warp 0 {block} 0 sms={n} warps=8 valid=0"
 
 
+# For sm_75: the first one loads the address of the word from the launch's constants in each round.
+OLD = ROOT / "sim/scenes/cuda/grid-sm_75.cubin"
+OLD_REDUCE = {"kernel": "reduce", "loop": 0x600, "end": 0x6D0, "behind": 0x720, "base": 6, "old": 4, "cubin": OLD}
+OLD_APART = {"kernel": "reduce_apart", "loop": 0x900, "end": 0x9B0, "behind": 0xA00, "base": None, "old": 6, "cubin": OLD}
+
+
 class Grid(CudaScene):
     """Blocks, in the order of their SMs; those that have come poll, and a script says what others do."""
 
     def __init__(self, come, *script, value=None, blocks=8, kernel=REDUCE, grid=None, sms="sms=132 warps=64", space=SPACE, old=0):
         super().__init__(app=None)
         value = word(len(come), blocks, 0 in come) if value is None else value
-        self.script = [f"init; gpu devices 1 {sms}; context 0; module {CUBIN}",
+        cubin = kernel.get("cubin", CUBIN)
+        self.script = [f"init; gpu devices 1 {sms} sm={cubin.stem[-5:]}; context 0; module {cubin}",
                        f"gpu launch {kernel['kernel']} grid={grid or blocks} block=256 pc={kernel['behind']:#x}",
                        memory(value, space), *(line for b in come for line in poll(b, kernel, old, space)), *script, "listen"]
 
@@ -74,6 +85,13 @@ class Grid(CudaScene):
         return self.why(since=first["sample"])
 
 
+def bank(space=SPACE):
+    """Constant bank 0 of a launch, with the workspace's address where sm_75 has it: its upper half comes first."""
+    words = [space >> 32, space & 0xFFFFFFFF]
+    passed = bytes(0x8C) + b"".join(w.to_bytes(4, "little") for w in words) + bytes(0x100)
+    return f"gpu memory const 0 0x7f5cd0000000 hex={passed.hex()}"
+
+
 def late(*blocks, pc=REDUCE["work"]):
     return [f"gpu warp 0 {b} 0 warps=8 pc={pc:#x}" for b in blocks]
 
@@ -84,6 +102,26 @@ def grids(doc):
 
 def culprits(doc):
     return [c for c in doc["causes"] if c["culprit"]]
+
+
+@pytest.mark.parametrize("kernel", [OLD_REDUCE, OLD_APART], ids=lambda k: k["kernel"])
+def test_older_devices_are_understood(kernel):
+    """Wherever in the loop the first block is: in the votes as well."""
+    for pc in range(kernel["loop"], kernel["end"], 16):
+        with Grid([0, 1, 2, 3, 4, 6], *late(5, 7, pc=0x10), *poll(0, kernel, pc=pc), bank(), kernel=kernel) as s:
+            doc = s.why()
+        wait, = grids(doc)
+        assert (wait["has"], wait["expects"], wait["waves"], wait["missing_count"]) == (6, 8, 6, 2), wait
+        assert wait["object"] == {"address": hex(SPACE + 4), "bytes": 4, "value": "0x7ffffffe"}, wait
+        assert [party["ref"]["workgroup"] for party in wait["missing"]] == [[5, 0, 0], [7, 0, 0]] and not culprits(doc), wait
+
+
+def test_where_an_older_device_does_not_show_its_constants_nothing_is_said():
+    with Grid([0, 1, 2, 3, 4, 6], *late(5, 7, pc=0x10), kernel=OLD_REDUCE) as s:
+        doc = s.why()
+    assert not grids(doc) and not culprits(doc) and not [w for w in doc["waits"] if w["kind"] == "spin"], doc
+    assert {"reason": "the word that they poll, or what it is compared with, is not known", "waves": 6} in \
+        [{"reason": u["reason"], "waves": u["waves"]} for u in doc["undecoded"]], doc["undecoded"]
 
 
 @pytest.mark.parametrize("pc", range(REDUCE["loop"], REDUCE["end"], 16))

@@ -14,6 +14,8 @@ from harness import BIN, ROOT, CudaScene
 from waitscene import culprits
 
 CUBIN = ROOT / "sim/scenes/cuda/flags-sm_90.cubin"
+# The same kernels for a device on which lanes that go on meet at the end of the loop.
+OLD = ROOT / "sim/scenes/cuda/flags-sm_75.cubin"
 FLAG = 0x7F5C80000000
 # Loops of the kernels, and the warp that is in one.
 FORWARD, CONSUME, APPEND, STAGE = 0x90, 0xC0, 0x70, 0x190
@@ -39,10 +41,11 @@ class Flags(CudaScene):
     def __init__(self, script, cubin=CUBIN):
         super().__init__(app=None)
         self.script, self.cubin = script, cubin
+        self.device = f"sm={cubin.stem[-5:]}" if "-sm_" in cubin.stem else ""
 
     def __enter__(self):
         super().__enter__()
-        lines = [f"init; gpu devices 1 sms=132 warps=64; context 0; module {self.cubin}", *self.script]
+        lines = [f"init; gpu devices 1 sms=132 warps=64 {self.device}; context 0; module {self.cubin}", *self.script]
         self.app = self.start_app("; ".join(lines) + "; listen")
         return self
 
@@ -73,6 +76,36 @@ def test_a_warp_that_polls_is_told_with_its_word(pc):
     edges = {(names[e["from"]].split(" of ")[0], names[e["to"]].split(" ")[0]) for e in doc["edges"]}
     assert edges == {("warps 0-3", "lane"), ("lane 0", "whoever")}, edges
     assert not culprits(doc) and doc["complete"], doc
+
+
+@pytest.mark.parametrize("pc", range(0x60, 0x100, 16))
+def test_older_devices_are_understood(pc):
+    """The loop of sm_75 has a branch out of it, and two votes; what the word has to be is an argument."""
+    script = ["gpu launch forward grid=1 block=128 pc=0x130 args=p:0,p:0,p:0,i:7", f"gpu memory global {FLAG:#x} hex=06000000",
+              f"gpu warp 0 0 0 pc={pc:#x} active=1", *registers(**address(2, FLAG))]
+    with Flags(script, OLD) as s:
+        doc = s.why()
+        s.control(f"memory global {FLAG:#x} hex=07000000")
+        set_ = s.why()
+    spin, = spins(doc)
+    assert spin["object"] == {"address": hex(FLAG), "bytes": 4, "value": "0x6"} and spin["confidence"] == "inferred", spin
+    assert spin["condition"] == {"op": "eq", "value": "0x7"} and not culprits(doc), spin
+    assert not spins(set_), set_
+
+
+@pytest.mark.parametrize("pc", [0x50, 0x100])
+def test_who_is_beside_the_loop_of_an_older_device_does_not_poll(pc):
+    with Flags(["gpu launch forward grid=1 block=128 pc=0x130 args=p:0,p:0,p:0,i:7", f"gpu memory global {FLAG:#x} hex=06000000",
+                f"gpu warp 0 0 0 pc={pc:#x} active=1", *registers(**address(2, FLAG))], OLD) as s:
+        assert not spins(s.why())
+
+
+def test_a_lock_of_an_older_device_has_its_address_from_the_arguments():
+    """Each round loads it anew, and the registers are overwritten."""
+    with Flags([f"gpu launch append grid=1 block=32 pc=0x90 args=p:0,p:{FLAG:#x},p:0",
+                f"gpu memory global {FLAG:#x} hex=09000000"], OLD) as s:
+        spin, = spins(s.why())
+    assert spin["kind"] == "lock" and spin["object"]["address"] == hex(FLAG) and spin["condition"] == {"op": "eq", "value": "0x0"}, spin
 
 
 def test_where_the_word_is_as_it_should_be_nobody_waits():

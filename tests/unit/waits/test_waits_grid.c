@@ -6,7 +6,7 @@
 #include "waits/grid.h"
 #include "waits/sass.h"
 
-#define LINES_MAX 14u
+#define LINES_MAX 20u
 
 /* What waits_grid_read() makes of a record with these two words; the rest of it does not matter. */
 static int read_words(uint32_t word, uint32_t groups, size_t size, struct waits_grid *ret)
@@ -113,6 +113,31 @@ static const struct code syncs[] = {
 		{ 0x0000000000007946, 0x000fea0003800000 }, { 0x0000000607077212, 0x000fc800078e3cff },
 		{ 0xffffffff0700780c, 0x000fda0003f24270 }, { 0xfffffffc00e81947, 0x000fea000383ffff },
 	} },
+	{ "sm_75", {
+		{ 0x00002300000f7ab9, 0x000fe20000000800 }, /* ULDC UR15, c[0x0][0x8c] */
+		{ 0x00002400000e7ab9, 0x000fd00000000800 }, /* ULDC UR14, c[0x0][0x90] */
+		{ 0x00000405ff05098a, 0x000ea800081f414e }, /* @P0 ATOM.E.ADD.STRONG.GPU PT, R5, [UR14+0x4], R5 */
+		{ 0x0000000509047c24, 0x001fca000f8e0204 }, { 0x0000040eff057980, 0x000ea4000c114900 },
+		{ 0x0000000405067212, 0x004fe200078e3cff }, { 0x00000000ff00798f, 0x000fca0002000000 },
+		{ 0xffffffff0600780c, 0x000fd80003f04270 }, { 0x0000006000008947, 0x000fea0003800000 },
+		{ 0x0000000000057806, 0x000fe200038e0100 }, { 0x0000000000007946, 0x000fe20003800000 },
+		{ 0x0000000000047886, 0x000fe400038e0100 }, { 0x0000000405ff7c12, 0x000fd8000f800cff },
+		{ 0xffffff6100008947, 0x000fea000383ffff }, { 0xffffffa000007947, 0x000fea000383ffff },
+	} },
+	/* Each round loads the address anew: its word, and the votes, overwrite it. */
+	{ "sm_70", {
+		{ 0x0000240000027a02, 0x000fe20000000f00 }, /* MOV R2, c[0x0][0x90] */
+		{ 0x00002300ff037624, 0x000fe400078e00ff }, /* IMAD.MOV.U32 R3, RZ, RZ, c[0x0][0x8c] */
+		{ 0x000004090203038a, 0x000ea800001f41ff }, /* @P0 ATOM.E.ADD.STRONG.GPU PT, R3, [R2+0x4], R9 */
+		{ 0x0000000c04047224, 0x002fca00078e020b }, { 0x0000240000027a02, 0x000fe20000000f00 },
+		{ 0x00002300ff037624, 0x000fd000078e00ff }, { 0x0000000402037980, 0x000ea40000114900 },
+		{ 0x0000000403057212, 0x004fe200078e3cff }, { 0x00000000ff00798f, 0x000fca0002000000 },
+		{ 0xffffffff0500780c, 0x000fd80003f04270 }, { 0x0000008000008947, 0x000fea0003800000 },
+		{ 0x000000fffffff389, 0x000fe200000e00ff }, { 0x0000000000027806, 0x000fe200038e0100 },
+		{ 0x0000000000007946, 0x000fe20003800000 }, { 0x00000000fffffb82, 0x000fe20000000800 },
+		{ 0x0000000000037806, 0x000fc800038e0100 }, { 0x0000000302ff7212, 0x000fd80007800cff },
+		{ 0xffffff2100008947, 0x001fea000383ffff }, { 0xffffff8000007947, 0x000fea000383ffff },
+	} },
 	{ "sm_120", {
 		{ 0x00004b000a0a77ac, 0x000ea20008000800 }, { 0x00004a800b0b77ac, 0x000e620008000800 },
 		{ 0x0000000a00047c02, 0x004fe20008000f00 }, { 0x0000000b00057c02, 0x002fc60008000f00 },
@@ -184,6 +209,16 @@ static void other_loops_are_not(void)
 		{ 1, 2, 0x0000000700067c82, 0x000fe20008000000 }, /* UMOV UR6, UR7 */
 		{ 2, 0, 0x00004b00ff0c77ac, 0x000e220008000800 }, /* The constant of another place, */
 		{ 2, 0, 0x000070000c0c77ac, 0x000e220008000800 }, /* or another one. */
+		{ 3, 0, 0x00005900000f7ab9, 0x000fe20000000800 }, /* An argument, in a uniform register. */
+		{ 3, 2, 0x00000405ff05098a, 0x000ea800081f414c }, /* It adds to what others say, */
+		{ 3, 2, 0x000004050e05098a, 0x000ea800081f414e }, /* or to the sum of two, */
+		{ 3, 2, 0x00000405ff05098a, 0x000ea800091f414e }, /* or it does not add, */
+		{ 3, 2, 0x00000805ff05098a, 0x000ea800081f414e }, /* or elsewhere. */
+		{ 4, 0, 0x0000580000027a02, 0x000fe20000000f00 }, /* It adds to an argument, */
+		{ 4, 2, 0x000004090603038a, 0x000ea800001f41ff }, /* or to what others say, */
+		{ 4, 2, 0x000004090203038a, 0x000ea800001f43ff }, /* or to 64 bits. */
+		{ 4, 4, 0x0000580000027a02, 0x000fe20000000f00 }, /* An argument is polled: its lower half, */
+		{ 4, 5, 0x00005900ff037624, 0x000fd000078e00ff }, /* or its upper one. */
 	};
 
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {

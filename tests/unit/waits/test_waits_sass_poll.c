@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Loops of NVIDIA's devices that poll memory: words that ptxas 13.0 made, and what is no such loop. */
+/* Loops of NVIDIA's devices that poll memory: words that ptxas 12.4 and 13.0 made, and what is no such loop. */
 #include <errno.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "waits/sass.h"
 #include "waits/sass_poll.h"
 
-#define LINES_MAX 8u
+#define LINES_MAX 12u
 
 struct loop {
 	const char *arch;
@@ -20,6 +20,32 @@ static const struct loop plain = { "sm_90", {
 	{ 0x0000000000007946, 0x000fe20003800000 }, /* YIELD */
 	{ 0x000000020300720c, 0x024fda0003f05270 }, /* ISETP.NE.AND P0, PT, R3, R2, PT */
 	{ 0xfffffffc00f00947, 0x000fec000383ffff }, /* @P0 BRA back */
+} };
+
+/* The same for sm_70, where lanes that go on meet at the end. */
+static const struct loop meets = { "sm_70", {
+	{ 0x0000000002007381, 0x000ea400001f6900 }, /* LDG.E.STRONG.SYS R0, [R2] */
+	{ 0x00005c0000007a0c, 0x004fd80003f05270 }, /* ISETP.NE.AND P0, PT, R0, c[0x0][0x170], PT */
+	{ 0x0000008000008947, 0x000fea0003800000 }, /* @!P0 BRA out */
+	{ 0x000000fffffff389, 0x000fe200000e00ff }, /* @!PT SHFL.IDX PT, RZ, RZ, RZ, RZ */
+	{ 0x0000000000007806, 0x000fe200038e0100 }, /* VOTE.ANY R0, PT, PT */
+	{ 0x0000000000007946, 0x000fe20003800000 }, /* YIELD */
+	{ 0x00000000fffffb82, 0x000fe20000000800 }, /* @!PT LDC RZ, c[0x0][RZ] */
+	{ 0x0000000000057806, 0x000fc800038e0100 }, /* VOTE.ANY R5, PT, PT */
+	{ 0x0000000500ff7212, 0x000fd80007800cff }, /* LOP3.LUT P0, RZ, R0, R5, RZ, 0xc, !PT */
+	{ 0xffffff6100008947, 0x000fea000383ffff }, /* @!P0 BRA.U back */
+	{ 0xffffff8000007947, 0x000fea000383ffff }, /* BRA to the first vote */
+} };
+
+/* And for sm_75, which has uniform registers. */
+static const struct loop votes = { "sm_75", {
+	{ 0x0000000002007984, 0x001e240000005800 }, /* LDS.U R0, [R2.X4] */
+	{ 0x00005a0000007a0c, 0x001fd80003f05270 }, /* ISETP.NE.AND P0, PT, R0, c[0x0][0x168], PT */
+	{ 0x0000006000008947, 0x000fea0003800000 }, { 0x0000000000007806, 0x000fe200038e0100 },
+	{ 0x0000000000007946, 0x000fe20003800000 }, /* YIELD */
+	{ 0x0000000000047886, 0x000fe400038e0100 }, /* VOTEU.ANY UR4, UPT, PT */
+	{ 0x0000000400ff7c12, 0x000fd8000f800cff }, /* LOP3.LUT P0, RZ, R0, UR4, RZ, 0xc, !PT */
+	{ 0xffffff8100008947, 0x000fea000383ffff }, { 0xffffffa000007947, 0x000fea000383ffff },
 } };
 
 static size_t size_of(const struct loop *l)
@@ -90,6 +116,33 @@ static void loops_are_told_with_address_and_condition(void)
 			       { 0xfffffffc00f48947, 0x000fea000383ffff } } },
 		  WAITS_SASS_SHARED,
 		  { 0x20c, 4, WAITS_COMPARE_GE, false, 0x205, UINT32_MAX } },
+		/* Of an address that each round loads anew: LDC.64 R2, c[0x0][0x210]; or IMAD.MOV and MOV. */
+		{ { "sm_90", { { 0x00008400ff027b82, 0x000e640000000a00 }, { 0x0000040402027981, 0x002ea4000c1f5900 },
+			       { 0x000000ff0200720c, 0x004fda0003f05270 },
+			       { 0xfffffffc00f08947, 0x000fea000383ffff } } },
+		  WAITS_SASS_GLOBAL,
+		  { 0x121400001214, 4, WAITS_COMPARE_NE, false, 0, UINT32_MAX } },
+		{ { "sm_80", { { 0x00005800ff027624, 0x000fe200078e00ff }, { 0x0000590000037a02, 0x000fca0000000f00 },
+			       { 0x0000040402027981, 0x000ea4000c1f5900 }, { 0x000000ff0200720c, 0x004fda0003f05270 },
+			       { 0xffffffb000008947, 0x000fea000383ffff } } },
+		  WAITS_SASS_GLOBAL,
+		  { 0x116400001164, 4, WAITS_COMPARE_NE, false, 0, UINT32_MAX } },
+		/* ULDC.64 UR4, c[0x0][0x160]; LD.E.STRONG.GPU R0, [UR4] */
+		{ { "sm_75", { { 0x0000580000047ab9, 0x000fe40000000a00 }, { 0x00000004ff007980, 0x000ea4000c114900 },
+			       { 0x00005c0000007a0c, 0x004fe20003f05270 }, { 0x00000000ff00798f, 0x000fd60002000000 },
+			       { 0xffffffb000000947, 0x000fea000383ffff } } },
+		  WAITS_SASS_GENERIC,
+		  { 0x116400001160, 4, WAITS_COMPARE_EQ, false, 0x1170, UINT32_MAX } },
+		/* LDG.E.STRONG.SYS R0, [R2.U32+UR6] */
+		{ { "sm_75", { { 0x0000000602007981, 0x001ea400081f6900 }, { 0x000000ff0000720c, 0x004fd80003f05270 },
+			       { 0xffffffd000008947, 0x000fea000383ffff } } },
+		  WAITS_SASS_GLOBAL,
+		  { 0x20700000308, 4, WAITS_COMPARE_NE, false, 0, UINT32_MAX } },
+		/* LD.E.STRONG.GPU R4, [R2+-0x8], whose offset lies elsewhere than that of others. */
+		{ { "sm_70", { { 0xfffffff802047980, 0x000ea40000114900 }, { 0x00005c0004007a0c, 0x004fe20003f05270 },
+			       { 0xffffffd000000947, 0x000fea000383ffff } } },
+		  WAITS_SASS_GENERIC,
+		  { 0x103000000fa, 4, WAITS_COMPARE_EQ, false, 0x1170, UINT32_MAX } },
 		/* A lock: MOV R6, RZ; NANOSLEEP; ATOMG.E.CAS.STRONG.GPU PT, R0, [R2], R6, R7 */
 		{ { "sm_80", { { 0x000000ff00067202, 0x000fe20000000f00 }, { 0x000000140000795d, 0x000fe80003800000 },
 			       { 0x00000006020073a9, 0x000ea400001ee107 }, { 0x000000ff0000720c, 0x004fda0003f05270 },
@@ -116,6 +169,54 @@ static void loops_are_told_with_address_and_condition(void)
 		TEST_ROW_EQ(i, p.begin == 0 && p.end == size_of(&rows[i].l), true);
 		/* An operand that is not known. */
 		TEST_ROW_EQ(i, waits_sass_poll_word(&p, get, &p, &w), -ENODATA);
+	}
+}
+
+static void lanes_that_meet_are_told(void)
+{
+	struct waits_sass_poll p = { 0 };
+	struct waits_word w = { 0 };
+
+	TEST_EQ(find(&meets, &p), 0);
+	TEST_EQ(p.begin == 0 && p.load == 0 && p.end == size_of(&meets) && p.space == WAITS_SASS_GLOBAL, true);
+	TEST_EQ(waits_sass_poll_word(&p, get, NULL, &w), 0);
+	TEST_EQ(w.address, 0x10300000102);
+	TEST_EQ(w.op == WAITS_COMPARE_EQ && w.with == 0x1170, true);
+	memset(&p, 0, sizeof(p));
+	TEST_EQ(find(&votes, &p), 0);
+	TEST_EQ(p.begin == 0 && p.load == 0 && p.end == size_of(&votes) && p.space == WAITS_SASS_SHARED, true);
+	TEST_EQ(waits_sass_poll_word(&p, get, NULL, &w), 0);
+	TEST_EQ(w.address, 0x408);
+	TEST_EQ(w.op == WAITS_COMPARE_EQ && w.with == 0x1168, true);
+}
+
+/* Of how lanes meet as well, but for where they go that leave, whether a load is of the system, and YIELD. */
+static void no_bit_of_how_they_meet_is_left_out(void)
+{
+	const struct loop *const loops[] = { &meets, &votes };
+
+	for (size_t k = 0; k < ARRAY_SIZE(loops); k++) {
+		const size_t n = size_of(loops[k]) / WAITS_SASS_BYTES;
+		struct waits_sass_poll whole = { 0 }, p;
+
+		TEST_EQ(find(loops[k], &whole), 0);
+		for (size_t i = 0; i < n; i++)
+			for (unsigned int bit = 0; bit < 105; bit++) {
+				const size_t row = (k * LINES_MAX + i) * 128 + bit;
+				struct loop l = *loops[k];
+				const bool is_free = (i == 0 && bit == 64 + 13 && k == 0) ||
+						     (i == 1 && bit == 64 + 9) ||
+						     (i == 2 && bit >= 36 && bit < 63 &&
+						      !(loops[k]->words[2][0] >> bit & 1)) ||
+						     ((loops[k]->words[i][0] & 0xfff) == 0x946 && bit >= 12);
+
+				l.words[i][bit / 64] ^= UINT64_C(1) << bit % 64;
+				memset(&p, 0, sizeof(p));
+				if (find(&l, &p) == 0)
+					TEST_ROW_EQ(row, !memcmp(&p, &whole, sizeof(p)), is_free);
+				else
+					TEST_ROW_EQ(row, is_free, false);
+			}
 	}
 }
 
@@ -171,9 +272,38 @@ static void what_may_do_more_is_not_told(void)
 	}
 }
 
+/* How lanes meet is that of older devices, and the other way round. */
+static void loops_of_other_devices_are_not_told(void)
+{
+	struct waits_sass_poll p;
+	struct loop l = meets;
+
+	l.arch = "sm_80";
+	TEST_EQ(find(&l, &p), -ENOENT);
+	l = plain;
+	l.arch = "sm_75";
+	TEST_EQ(find(&l, &p), -ENOENT);
+}
+
+/* LDG.E.STRONG.SYS R5, [R4.64+0x4]: the next round polls elsewhere. */
+static void an_address_that_the_loop_writes_is_not_told(void)
+{
+	struct waits_sass_poll p;
+	struct loop l = plain;
+
+	l.words[0][0] = 0x0000000404057981;
+	l.words[2][0] = 0x000000020500720c;
+	TEST_EQ(find(&l, &p), -ENOENT);
+	/* Nor what is compared with: the other half of the word. */
+	l = plain;
+	l.words[0][1] = 0x003ea2000c1f5b00;
+	l.words[2][0] = 0x000000040300720c;
+	TEST_EQ(find(&l, &p), -ENOENT);
+}
+
 static void unknown_devices_and_ends_are_refused(void)
 {
-	static const char *const archs[] = { "sm_75", "sm_70", "sm_130", "", NULL };
+	static const char *const archs[] = { "sm_60", "sm_130", "", NULL };
 	struct waits_sass_poll p;
 	struct loop l = plain;
 
@@ -187,7 +317,15 @@ static void unknown_devices_and_ends_are_refused(void)
 
 		TEST_ROW_EQ(size, waits_sass_poll_find("sm_90", code, size, &at, &p), -ENOENT);
 	}
+	for (size_t size = 0; size < size_of(&meets); size++) {
+		const void *code = test_tail_dup(meets.words, size);
+		size_t at = 0;
+
+		TEST_ROW_EQ(size, waits_sass_poll_find("sm_70", code, size, &at, &p), -ENOENT);
+	}
 }
 
-TEST_SUITE(waits_sass_poll, TEST(loops_are_told_with_address_and_condition), TEST(no_bit_is_left_out),
-	  TEST(what_may_do_more_is_not_told), TEST(unknown_devices_and_ends_are_refused));
+TEST_SUITE(waits_sass_poll, TEST(loops_are_told_with_address_and_condition), TEST(lanes_that_meet_are_told),
+	  TEST(no_bit_is_left_out), TEST(no_bit_of_how_they_meet_is_left_out), TEST(what_may_do_more_is_not_told),
+	  TEST(an_address_that_the_loop_writes_is_not_told),
+	  TEST(loops_of_other_devices_are_not_told), TEST(unknown_devices_and_ends_are_refused));
