@@ -466,7 +466,7 @@ int waits_poll_word(const struct waits_poll *p, waits_register_fn *get, void *ct
 
 bool waits_word_holds(const struct waits_word *w, uint64_t memory)
 {
-	uint64_t sign = w->bytes == 8 ? UINT64_C(1) << 63 : UINT64_C(1) << 31;
+	uint64_t sign = UINT64_C(1) << (8 * w->bytes - 1);
 	uint64_t a = memory & w->mask & (sign | (sign - 1)), b = w->with & (sign | (sign - 1));
 
 	if (w->is_signed) {

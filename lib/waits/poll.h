@@ -70,7 +70,7 @@ typedef bool waits_register_fn(void *ctx, bool is_vector, unsigned int reg, unsi
 /** What one lane polls: it goes on when (word & mask) compares so with `with`. */
 struct waits_word {
 	uint64_t address;
-	uint8_t bytes;
+	uint8_t bytes; /**< 1, 2, 4 or 8; of AMD's, one of the latter. */
 	enum waits_compare op;
 	bool is_signed;
 	uint64_t with, mask;

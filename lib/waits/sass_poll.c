@@ -226,6 +226,23 @@ static int without_toggle(struct waits_word *w, uint32_t toggle)
 	return 0;
 }
 
+/*
+ * Words of 1 or 2 bytes are compared as 32 bits.  The order of those is that of the words, where what they are compared
+ * with is such a word as well.
+ */
+static int without_rest(struct waits_word *w, bool extends)
+{
+	const uint64_t all = (UINT64_C(1) << 8 * w->bytes) - 1, sign = all ^ all >> 1;
+	const uint64_t with = w->with & all;
+
+	w->mask &= all;
+	if (w->with != (extends && (with & sign) ? with | (UINT32_MAX & ~all) : with))
+		return -ENOTSUP;
+	w->with = with;
+	w->is_signed &= extends;
+	return 0;
+}
+
 int waits_sass_poll_word(const struct waits_sass_poll *p, waits_sass_operand_fn *get, const void *ctx,
 			 struct waits_word *ret)
 {
@@ -245,6 +262,8 @@ int waits_sass_poll_word(const struct waits_sass_poll *p, waits_sass_operand_fn 
 		w.mask = mask;
 	if (p->toggle.kind != WAITS_SASS_NONE)
 		r = without_toggle(&w, toggle);
+	else if (p->bytes < 4)
+		r = without_rest(&w, p->extends);
 	if (r == 0)
 		*ret = w;
 	return r;

@@ -37,7 +37,8 @@ struct waits_sass_poll {
 		WAITS_SASS_GENERIC, /**< Global, unless the device says that it is memory of the block or lane. */
 		WAITS_SASS_SHARED,
 	} space;
-	uint8_t bytes;			   /**< Of the word: 4 or 8. */
+	uint8_t bytes;			   /**< Of the word: 1, 2, 4 or 8. */
+	bool extends;			   /**< One of 1 or 2 bytes has a sign, and is compared with 32 bits. */
 	struct waits_sass_operand base[3]; /**< Lower and upper half of an address, and what is added. */
 	int32_t offset;			   /**< Added as well. */
 	uint8_t shift;			   /**< Of the address in shared memory, before that: it counts words. */
@@ -60,7 +61,8 @@ typedef bool waits_sass_operand_fn(const void *ctx, const struct waits_sass_oper
 
 /**
  * Tell what a lane polls.
- * @return 0, -ENODATA: an operand is not known; -ENOTSUP: the condition is none that struct waits_word has.
+ * @return 0, -ENODATA: an operand is not known; -ENOTSUP: the condition is none that struct waits_word has, or no word
+ *         of this size can be what it is compared with.
  */
 int waits_sass_poll_word(const struct waits_sass_poll *p, waits_sass_operand_fn *get, const void *ctx,
 			 struct waits_word *ret);

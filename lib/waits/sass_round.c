@@ -142,6 +142,15 @@ static uint8_t bytes_of(struct waits_sass_word w)
 	return size == 4 ? 4 : size == 5 ? 8 : 0;
 }
 
+/* Of a load: smaller words than those of 32 bits fill a register, by zeros or their sign. */
+static void read_size(struct waits_sass_word w, struct waits_sass_poll *p)
+{
+	const uint64_t size = waits_sass_bits(w.high, SIZE_AT, 3);
+
+	p->bytes = size < 2 ? 1 : size < 4 ? 2 : bytes_of(w);
+	p->extends = size == 1 || size == 3;
+}
+
 static bool has_pair(struct waits_sass_word w, struct waits_sass_poll *p)
 {
 	const uint64_t base = waits_sass_bits(w.low, 24, 8);
@@ -208,7 +217,7 @@ static bool read_load(const struct waits_sass_round *r, struct waits_sass_word w
 	const bool is_old = r->age < WAITS_SASS_SM_80;
 
 	p->offset = (int32_t)waits_sass_signed_bits(w.low, 40, 24);
-	p->bytes = bytes_of(w);
+	read_size(w, p);
 	switch (waits_sass_form(w)) {
 	case LDG_REGISTER:
 		p->space = WAITS_SASS_GLOBAL;
@@ -222,6 +231,7 @@ static bool read_load(const struct waits_sass_round *r, struct waits_sass_word w
 	case ATOMG_CAS:
 		p->is_lock = true;
 		p->bytes = 4;
+		p->extends = false;
 		return (w.high & MEANING & ~(SCOPE | 0xff)) == 0x001e0100 && is_strong(r, w) && has_pair(w, p);
 	case LDS:
 		return read_shared(r, w, p);
@@ -243,7 +253,7 @@ static bool do_load(struct waits_sass_round *r, struct waits_sass_word w, uint32
 	r->has_load = true;
 	p->load = at;
 	return set(r, &r->registers[to], (struct waits_sass_value){ .is_word = true }) &&
-	       (p->bytes == 4 ||
+	       (p->bytes != 8 ||
 		set(r, &r->registers[to + 1], (struct waits_sass_value){ .is_word = true, .is_upper = true }));
 }
 
@@ -315,9 +325,9 @@ static bool do_compare(struct waits_sass_round *r, struct waits_sass_word w)
 	r->predicate = predicate;
 	p->op = compare;
 	r->has_low = p->bytes == 8;
-	r->is_done = p->bytes == 4;
+	r->is_done = p->bytes != 8;
 	/* Lower halves have no sign. */
-	return p->bytes == 4 || !is_signed;
+	return p->bytes != 8 || !is_signed;
 }
 
 /* And, xor of the word with something that does not change; the answer may be whether anything is left. */
@@ -331,7 +341,7 @@ static bool do_logic(struct waits_sass_round *r, struct waits_sass_word w)
 	struct waits_sass_value made;
 	uint64_t of_second;
 
-	if (!waits_sass_is_always(w) || !r->has_load || r->is_done || p->bytes != 4 ||
+	if (!waits_sass_is_always(w) || !r->has_load || r->is_done || p->bytes == 8 || p->extends ||
 	    (table != 0xc0 && table != 0x3c) || !second_operand(w, &second, &of_second))
 		return false;
 	if ((w.high & MEANING & ~UINT64_C(0xeff00)) != (0x078000ff | of_second) ||
@@ -340,7 +350,7 @@ static bool do_logic(struct waits_sass_round *r, struct waits_sass_word w)
 	made = *v;
 	of = table == 0x3c ? &made.toggle : &made.mask;
 	/* A mask behind a toggle is not what struct waits_sass_poll has. */
-	if (of->kind != WAITS_SASS_NONE || made.toggle.kind != WAITS_SASS_NONE)
+	if (of->kind != WAITS_SASS_NONE || made.toggle.kind != WAITS_SASS_NONE || (table == 0x3c && p->bytes != 4))
 		return false;
 	*of = other;
 	if (predicate == TRUE_P)

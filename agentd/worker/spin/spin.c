@@ -21,10 +21,15 @@
 
 /* ------------------------------------------------------------------ instructions ------------- */
 
-static bool is_grid(struct spin_sites *s, const char *arch, const uint8_t *code, size_t size,
-		    const struct waits_sass_poll *p)
+static void tell_grid(struct spin_sites *s, const char *arch, const uint8_t *code, size_t size, struct spin_site *to)
 {
-	return waits_grid_may_be_loop(p) && s->n_traced++ < TRACED_MAX && waits_grid_is_loop(arch, code, size, p);
+	if (!waits_grid_may_be_loop(&to->poll))
+		return;
+	to->is_untraced = s->n_traced == TRACED_MAX;
+	if (to->is_untraced)
+		return;
+	s->n_traced++;
+	to->is_grid = waits_grid_is_loop(arch, code, size, &to->poll);
 }
 
 static int search_section(const struct elf_view *elf, const Elf64_Shdr *section, const char *arch,
@@ -41,10 +46,10 @@ static int search_section(const struct elf_view *elf, const Elf64_Shdr *section,
 		}
 		if (vec_reserve(&ret->list, ret->n, 1, &ret->capacity, sizeof(*ret->list)) < 0)
 			return -ENOMEM;
-		ret->list[ret->n++] = (struct spin_site){ .begin = section->sh_addr + p.begin,
-							  .end = section->sh_addr + p.end,
-							  .load = section->sh_addr + p.load, .poll = p,
-							  .is_grid = is_grid(ret, arch, code, size, &p) };
+		ret->list[ret->n] = (struct spin_site){ .begin = section->sh_addr + p.begin,
+							.end = section->sh_addr + p.end,
+							.load = section->sh_addr + p.load, .poll = p };
+		tell_grid(ret, arch, code, size, &ret->list[ret->n++]);
 	}
 	return 0;
 }
@@ -137,7 +142,8 @@ static void read_word(const struct spin_source *from, const struct waits_sass_po
 	    !from->memory(from->ctx, p->space, to->lane, word.address, bytes, word.bytes))
 		return;
 	reader_init(&r, bytes, word.bytes);
-	to->value = word.bytes == 8 ? reader_u64(&r) : reader_u32(&r);
+	to->value = word.bytes == 8 ? reader_u64(&r) : word.bytes == 4 ? reader_u32(&r) :
+		    word.bytes == 2 ? reader_u16(&r) : reader_u8(&r);
 	to->has_value = true;
 }
 
@@ -192,6 +198,7 @@ void spins_add(struct spins *s, uint32_t wave, const uint64_t *pcs, uint32_t lan
 		if (!site)
 			continue;
 		n++;
+		s->untraced += site->is_untraced;
 		to = find(s, &s->waves->waves[wave], site);
 		if (to) {
 			to->warps++;
@@ -218,5 +225,10 @@ const char *spins_missing(const struct spins *s, struct rpc_arena *a)
 	if (s->left_out)
 		return rpc_arena_printf(a, "words that are polled: %u warps are in a loop that was not looked at, for lack of "
 					   "time, or because there are too many", s->left_out);
-	return s->cut ? "words that are polled: loops of a code object that has too many" : NULL;
+	if (s->cut)
+		return "words that are polled: loops of a code object that has too many";
+	if (s->untraced)
+		return rpc_arena_printf(a, "barriers of grids: %u warps poll as blocks of a grid do, in a code object that has too "
+					   "many such loops to tell whether they wait for the grid", s->untraced);
+	return NULL;
 }

@@ -23,6 +23,7 @@ struct spin_site {
 	uint64_t begin, end, load;
 	struct waits_sass_poll poll;
 	bool is_grid; /**< Blocks of a cooperative launch wait for each other there. */
+	bool is_untraced; /**< That is not known: there are too many such loops. */
 };
 
 /** Those of an image, ascending. */
@@ -57,6 +58,7 @@ struct spins {
 	struct target_waves *waves; /**< Gets them. */
 	uint32_t left_out; /**< Warps that were not looked at, for lack of room or time. */
 	uint32_t cut;	   /**< Warps in images of which not all loops are known. */
+	uint32_t untraced; /**< Warps in loops of which it is not known whether they wait for the grid. */
 };
 
 /** Make room for those of one look.  @return 0, -ENOMEM. */

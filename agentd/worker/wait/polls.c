@@ -100,7 +100,7 @@ static const char *const conditions[WAITS_COMPARE_COUNT] = {
 
 static bool has_mask(const struct waits_word *w)
 {
-	return w->mask != (w->bytes == 8 ? UINT64_MAX : UINT32_MAX);
+	return w->mask != UINT64_MAX >> (64 - 8 * w->bytes);
 }
 
 static const char *word_text(struct look *l, const struct polled *p)

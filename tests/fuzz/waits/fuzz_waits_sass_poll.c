@@ -38,7 +38,8 @@ static void search(const char *arch, const uint8_t *data, size_t size)
 		last = p.end;
 		if (waits_sass_poll_word(&p, get, NULL, &w) < 0)
 			continue;
-		check((w.bytes == 4 || w.bytes == 8) && w.op < WAITS_COMPARE_COUNT && !(w.bytes == 4 && w.mask >> 32));
+		check((w.bytes == 1 || w.bytes == 2 || w.bytes == 4 || w.bytes == 8) && w.op < WAITS_COMPARE_COUNT);
+		check(w.bytes == 8 || !(w.mask >> 8 * w.bytes));
 		(void)waits_word_holds(&w, w.with);
 		/* Such a loop waits for the highest bit of 32. */
 		if (waits_grid_is_loop(arch, data, size, &p))

@@ -26,7 +26,9 @@ int main(int argc, char **argv)
 	struct waits_sass_poll p;
 
 	for (; argc > 1 && waits_sass_poll_find(argv[1], code, size, &at, &p) == 0; at += WAITS_SASS_BYTES) {
-		printf("%u %u %u %s %u %d", p.begin, p.load, p.end, p.is_lock ? "ATOMG.CAS" : spaces[p.space], p.bytes, p.offset);
+		/* With a sign in front of words that have one, and are compared with 32 bits. */
+		printf("%u %u %u %s %s%u %d", p.begin, p.load, p.end, p.is_lock ? "ATOMG.CAS" : spaces[p.space],
+		       p.extends ? "-" : "", p.bytes, p.offset);
 		for (unsigned int i = 0; i < 3; i++)
 			put(p.base[i]);
 		printf(" %u", p.shift);

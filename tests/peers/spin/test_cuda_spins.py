@@ -170,14 +170,18 @@ def loop(texts, begin, branch, condition, end):
             return None
     if not load or not compare or (".64" in load[1][2]) != bool(upper) or condition.lstrip("@!") != compare[2]:
         return None
-    if re.search(r"\.[US](8|16)\b", load[1][2]) or not re.search(r"STRONG\.(GPU|SYS)", load[1][2]) and load[1][1] != "LDS":
+    if not re.search(r"STRONG\.(GPU|SYS)", load[1][2]) and load[1][1] != "LDS":
         return None
+    small = re.search(r"\.([US])(8|16)\b", load[1][2])
+    if small and (small[1] == "S" and compare[4][:2] != ("-", "-") or compare[4][1] != "-"):
+        return None
+    size = int(small[2]) // 8 * (-1 if small[1] == "S" else 1) if small else 8 if upper else 4
     at, found, (offset, base, shift) = load
     last = upper or compare
     op = NAMES[last[0]] if last[5] else SWAPPED[NAMES[last[0]]]
     op = op if leaves else NEGATED[op]
     signed = ".s" if not last[1] and op not in ("eq", "ne") else ""
-    return (begin, at, end, found[1].replace(".E", ""), 8 if upper else 4, offset, *base, shift, op + signed,
+    return (begin, at, end, found[1].replace(".E", ""), size, offset, *base, shift, op + signed,
             compare[3], upper[3] if upper else "-", *compare[4][:2])
 
 
@@ -224,21 +228,23 @@ SLEEPS = {"": "", "sleeps": "nanosleep.u32 100;"}
 
 
 def kernel(name, load, address, bits, compare, sleep, offset):
-    """A loop over a word of so many bits, until it compares so with an argument."""
+    """A loop over a word of so many bits, until it compares so with an argument; small ones fill a register."""
     space = "shared" if "shared" in load else "global"
     base = "cvt.u64.u32 %rd1, %r2; mov.u64 %rd2, words; add.u64 %rd1, %rd1, %rd2;" if space == "shared" else \
         "ld.param.u64 %rd1, [words_at]; mul.wide.u32 %rd2, %r2, 8; add.u64 %rd1, %rd1, %rd2;"
-    register = {32: "%r", 64: "%rd"}[bits]
-    kind = f"{compare[-1]}{bits}" if compare[-1] in "us" else f"b{bits}"
+    wide = max(bits, 32)
+    register = {32: "%r", 64: "%rd"}[wide]
+    kind = f"{compare[-1]}{wide}" if compare[-2:] in (".u", ".s") else f"b{wide}"
+    sign = "s" if compare[-2:] == ".s" else "u"
     return f"""
 .visible .entry {name}(.param .u64 words_at, .param .u64 with, .param .u64 out)
 {{
  .reg .pred %p<2>; .reg .b32 %r<9>; .reg .b64 %rd<9>;
  {ADDRESSES[address]} {base}
- ld.param.u{bits} {register}3, [with];
+ ld.param.u{wide} {register}3, [with];
 AGAIN:
  {sleep}
- {load}.u{bits} {register}4, [%rd1+{offset}];
+ {load}.{sign}{bits} {register}4, [%rd1+{offset}];
  setp.{compare.split(".")[0]}.{kind} %p1, {register}4, {register}3;
  @!%p1 bra AGAIN;
  ld.param.u64 %rd5, [out];
@@ -268,7 +274,7 @@ DONE:
 
 
 def kernels():
-    rows = [(load, address, bits, compare, sleep, offset) for load in LOADS for address in ADDRESSES for bits in (32, 64)
+    rows = [(load, address, bits, compare, sleep, offset) for load in LOADS for address in ADDRESSES for bits in (8, 16, 32, 64)
             for compare in ("eq", "ne", "lo.u", "ge.u", "lt.s", "gt.s") for sleep, offset in (("", 0), ("sleeps", 4 * bits))]
     return {f"k{i}": kernel(f"k{i}", LOADS[load], address, bits, compare, SLEEPS[sleep], offset)
             for i, (load, address, bits, compare, sleep, offset) in enumerate(rows)}

@@ -146,6 +146,47 @@ def test_a_word_that_cannot_be_read_is_told_so(what):
         assert not culprits(each), each
 
 
+def resized(tmp_path, size):
+    """forward() with a load of another size."""
+    code = bytearray(CUBIN.read_bytes())
+    at = code.index((0x0000000404067980).to_bytes(8, "little")) + 8
+    high = int.from_bytes(code[at:at + 8], "little")
+    assert high >> 9 & 7 == 4
+    code[at:at + 8] = (high & ~(7 << 9) | size << 9).to_bytes(8, "little")
+    cubin = tmp_path / "sized-sm_90.cubin"
+    cubin.write_bytes(code)
+    return cubin
+
+
+@pytest.mark.parametrize("size, bytes_, at, wanted, told, value", [
+    (0, 1, FLAG + 3, 0xFE, "0xfe", "0x6"), (1, 1, FLAG + 1, 0xFFFFFFFE, "0xfe", "0x6"), (2, 2, FLAG + 2, 0xFFFE, "0xfffe", "0x806"),
+    (3, 2, FLAG, 0xFFFFFFFE, "0xfffe", "0x806")], ids=["u8", "s8", "u16", "s16"])
+def test_a_small_word_is_told_as_one(tmp_path, size, bytes_, at, wanted, told, value):
+    """And nothing beside it is read: there is none."""
+    with Flags(forward("0608"[:2 * bytes_], at, wanted), resized(tmp_path, size)) as s:
+        doc = s.why()
+        s.control(f"memory global {at:#x} hex={'feff'[:2 * bytes_]}")
+        ends = s.why()
+    spin, = spins(doc)
+    assert spin["object"] == {"address": hex(at), "bytes": bytes_, "value": value} and not culprits(doc), spin
+    assert spin["condition"] == {"op": "eq", "value": told} and f"until it is {told}" in spin["who"], spin
+    assert not spins(ends), ends
+
+
+@pytest.mark.parametrize("size, at, value, wanted", [(0, FLAG, "06", 0x1FE), (1, FLAG, "06", 0xFE), (3, FLAG, "0608", 0xFFFE)])
+def test_what_no_small_word_can_be_is_not_told(tmp_path, size, at, value, wanted):
+    with Flags(forward(value, at, wanted), resized(tmp_path, size)) as s:
+        doc = s.why()
+    assert not spins(doc) and not culprits(doc) and doc["undecoded"], doc
+
+
+@pytest.mark.parametrize("at", [FLAG + 1, 0xFFFFFFFFFFFFFFFF, 0])
+def test_a_small_word_that_cannot_be_read_is_told_so(tmp_path, at):
+    with Flags(forward(None, at), resized(tmp_path, 2)) as s:
+        spin, = spins(s.why())
+    assert "value" not in spin["object"] and spin["confidence"] == "unknown", spin
+
+
 def test_half_a_word_is_none():
     """64 bits, of which memory has 32."""
     with Flags(["gpu launch consume grid=1 block=32 pc=0xc0", f"gpu memory global {FLAG:#x} size=4",

@@ -116,6 +116,24 @@ static void loops_are_told_with_address_and_condition(void)
 			       { 0xfffffffc00f48947, 0x000fea000383ffff } } },
 		  WAITS_SASS_SHARED,
 		  { 0x20c, 4, WAITS_COMPARE_GE, false, 0x205, UINT32_MAX } },
+		/* 8 and 16 bits, without a sign and with one: what it is compared with has to be such a word. */
+		{ { "sm_90", { { 0x0000000602007981, 0x000ea2000c1f5100 }, { 0x000000ff0000780c, 0x004fda0003f05270 },
+			       { 0xfffffffc00f40947, 0x000fec000383ffff } } },
+		  WAITS_SASS_GLOBAL,
+		  { 0x10300000102, 1, WAITS_COMPARE_EQ, false, 0xff, 0xff } },
+		{ { "sm_80", { { 0x0000000402007981, 0x000ea4000c1f5700 }, { 0xfffffffb0000780c, 0x004fda0003f06270 },
+			       { 0xffffffd000008947, 0x000fea000383ffff } } },
+		  WAITS_SASS_GLOBAL,
+		  { 0x10300000102, 2, WAITS_COMPARE_GE, true, 0xfffb, 0xffff } },
+		{ { "sm_70", { { 0x0000000002007984, 0x001e240000001000 }, { 0x000000070000780c, 0x001fd80003f06270 },
+			       { 0xffffffd000008947, 0x000fea000383ffff } } },
+		  WAITS_SASS_SHARED,
+		  { 0x102, 1, WAITS_COMPARE_GE, false, 7, 0xff } },
+		/* A bit of a byte. */
+		{ { "sm_90", { { 0x0000000602007981, 0x000ea2000c1f5100 }, { 0x0000008000ff7812, 0x004fda000780c0ff },
+			       { 0xfffffffc00f48947, 0x000fec000383ffff } } },
+		  WAITS_SASS_GLOBAL,
+		  { 0x10300000102, 1, WAITS_COMPARE_NE, false, 0, 0x80 } },
 		/* Of an address that each round loads anew: LDC.64 R2, c[0x0][0x210]; or IMAD.MOV and MOV. */
 		{ { "sm_90", { { 0x00008400ff027b82, 0x000e640000000a00 }, { 0x0000040402027981, 0x002ea4000c1f5900 },
 			       { 0x000000ff0200720c, 0x004fda0003f05270 },
@@ -246,6 +264,60 @@ static void no_bit_is_left_out(void)
 		}
 }
 
+struct small {
+	uint64_t load, compare;
+	uint32_t with;
+	int want;
+};
+
+/* All words: as the device compares them, in 32 bits. */
+static void ends_as_the_device_does(size_t row, const struct small *s, const struct waits_sass_poll *p,
+				    const struct waits_word *w)
+{
+	for (uint32_t word = 0; word < 1u << 8 * w->bytes; word++) {
+		const uint32_t sign = 1u << (8 * w->bytes - 1), wide = p->extends ? (word ^ sign) - sign : word;
+		const bool is_signed = s->compare >> 9 & 1;
+		bool ends = is_signed ? (int32_t)wide >= (int32_t)s->with : wide >= s->with;
+
+		if (p->op == WAITS_COMPARE_EQ)
+			ends = wide == s->with;
+		if (waits_word_holds(w, word) != ends)
+			TEST_ROW_EQ(row, word, UINT32_MAX);
+	}
+}
+
+/* What no word of its size can be, and what sign it has. */
+static void small_words_are_compared_as_such(void)
+{
+	static const struct small rows[] = {
+		{ 0xc1f5100, 0x3f02270, 0x100, -ENOTSUP }, /* U8 */
+		{ 0xc1f5100, 0x3f02270, 0xffffffff, -ENOTSUP },
+		{ 0xc1f5100, 0x3f02270, 0xfe, 0 },
+		{ 0xc1f5100, 0x3f06270, 0x80, 0 },
+		{ 0xc1f5300, 0x3f02270, 0x80, -ENOTSUP }, /* S8 */
+		{ 0xc1f5300, 0x3f02270, 0xffffff80, 0 },
+		{ 0xc1f5300, 0x3f06070, 0xffffff80, 0 },
+		{ 0xc1f5500, 0x3f02270, 0x10000, -ENOTSUP }, /* U16 */
+		{ 0xc1f5500, 0x3f06070, 0xffff, 0 },
+		{ 0xc1f5700, 0x3f02270, 0xffff, -ENOTSUP }, /* S16 */
+		{ 0xc1f5700, 0x3f06270, 0x7fff, 0 },
+		{ 0xc1f5700, 0x3f06270, 0xffff8001, 0 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct loop l = { "sm_80", { { 0x0000000402007981, rows[i].load },
+						   { 0x780c | (uint64_t)rows[i].with << 32, rows[i].compare },
+						   { 0xffffffd000008947, 0x000fea000383ffff } } };
+		struct waits_sass_poll p = { 0 };
+		struct waits_word w = { 0 };
+
+		TEST_ROW_EQ(i, find(&l, &p), 0);
+		TEST_ROW_EQ(i, waits_sass_poll_word(&p, get, NULL, &w), rows[i].want);
+		if (!rows[i].want)
+			ends_as_the_device_does(i, &rows[i], &p, &w);
+	}
+}
+
 static void what_may_do_more_is_not_told(void)
 {
 	static const uint64_t others[][2] = {
@@ -326,6 +398,7 @@ static void unknown_devices_and_ends_are_refused(void)
 }
 
 TEST_SUITE(waits_sass_poll, TEST(loops_are_told_with_address_and_condition), TEST(lanes_that_meet_are_told),
-	  TEST(no_bit_is_left_out), TEST(no_bit_of_how_they_meet_is_left_out), TEST(what_may_do_more_is_not_told),
+	  TEST(no_bit_is_left_out), TEST(no_bit_of_how_they_meet_is_left_out),
+	  TEST(small_words_are_compared_as_such), TEST(what_may_do_more_is_not_told),
 	  TEST(an_address_that_the_loop_writes_is_not_told),
 	  TEST(loops_of_other_devices_are_not_told), TEST(unknown_devices_and_ends_are_refused));
