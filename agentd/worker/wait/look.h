@@ -265,7 +265,7 @@ void look_at_queues(struct look *l);
 
 /* text.c */
 
-/** @return "wait" for lanes, waves and warps, "waits" for one of them and for everything else. */
+/** @return "wait" for lanes, waves and warps, also where one and others do, "waits" for one of them and for everything else. */
 const char *look_verb(const char *who);
 /** @return a wait in one line; never NULL. */
 const char *look_wait_text(struct look *l, const struct rpc_wait *w);

@@ -11,6 +11,14 @@
 /* How many of those who are missing a line names. */
 #define PARTIES_SHOWN 3u
 
+/* Behind the number of a warp. */
+static bool has_others(const char *who)
+{
+	const size_t n = strspn(who + strlen("warp "), "0123456789");
+
+	return str_starts_with(who + strlen("warp ") + n, " and ");
+}
+
 const char *look_verb(const char *who)
 {
 	static const char *const plurals[] = { "lanes ", "waves ", "warps " };
@@ -18,7 +26,8 @@ const char *look_verb(const char *who)
 	for (size_t i = 0; i < sizeof(plurals) / sizeof(plurals[0]); i++)
 		if (str_starts_with(who, plurals[i]))
 			return "wait";
-	return "waits";
+	/* "warp 1 and lanes 2-31 of warp 0"; names of kernels may have any word, but what is in front of them has not. */
+	return str_starts_with(who, "warp ") && has_others(who) ? "wait" : "waits";
 }
 
 static void put_what(struct out *o, const struct rpc_wait *w)

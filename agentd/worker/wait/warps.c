@@ -262,20 +262,57 @@ bool warps_is_closed(struct look *l, const struct block *b, uint32_t place)
 
 /* ------------------------------------------------------------------ in words ----------------- */
 
-const char *warps_text(struct look *l, const struct block *b, uint32_t place)
+/* Which warps are at a place, by their numbers. */
+struct numbers {
+	uint64_t here;	/* With some lanes at least. */
+	uint64_t apart; /* Of them, those of which other lanes are elsewhere. */
+	uint32_t lanes; /* Of those, the ones that are here: of the last such warp. */
+};
+
+static struct numbers numbers_at(const struct block *b, uint32_t place)
 {
-	auto_out struct out o = { 0 };
-	uint64_t numbers = 0;
+	struct numbers n = { 0 };
+	uint64_t elsewhere = 0;
 
 	for (uint32_t i = 0; i < b->n_units; i++) {
-		const struct wave *warp = b->units[i].warp;
+		const struct unit *u = &b->units[i];
+		uint64_t bit;
 
-		if (b->units[i].wait == place && warp->has_wave_in_group && warp->wave_in_group < WARPS_NUMBERED)
-			numbers |= UINT64_C(1) << warp->wave_in_group;
+		if (!u->warp->has_wave_in_group || u->warp->wave_in_group >= WARPS_NUMBERED)
+			continue;
+		bit = UINT64_C(1) << u->warp->wave_in_group;
+		n.here |= u->wait == place ? bit : 0;
+		elsewhere |= u->wait == place ? 0 : bit;
 	}
-	out_str(&o, numbers & (numbers - 1) ? "warps " : "warp ");
-	bit_list_print(numbers, &o);
-	return numbers ? rpc_arena_strdup(l->arena, o.data ? o.data : "") : "warps";
+	n.apart = n.here & elsewhere;
+	for (uint32_t i = 0; i < b->n_units; i++)
+		if (b->units[i].wait == place && n.apart == UINT64_C(1) << b->units[i].warp->wave_in_group)
+			n.lanes |= b->units[i].lanes;
+	return n;
+}
+
+static void put_warps(struct out *o, uint64_t numbers)
+{
+	out_str(o, numbers & (numbers - 1) ? "warps " : "warp ");
+	bit_list_print(numbers, o);
+}
+
+const char *warps_text(struct look *l, const struct block *b, uint32_t place)
+{
+	const struct numbers n = numbers_at(b, place);
+	const uint64_t whole = n.here & ~n.apart;
+	auto_out struct out o = { 0 };
+
+	if (whole)
+		put_warps(&o, whole);
+	if (n.apart) {
+		out_str(&o, whole ? " and " : "");
+		out_str(&o, n.lanes & (n.lanes - 1) ? "lanes " : n.lanes ? "lane " : "lanes");
+		bit_list_print(n.lanes, &o);
+		out_str(&o, " of ");
+		put_warps(&o, n.apart);
+	}
+	return n.here ? rpc_arena_strdup(l->arena, o.data ? o.data : "") : "warps";
 }
 
 /* Of the warps that the block was launched with, those that are not there.  @return whether that is known. */

@@ -61,7 +61,7 @@ bool warps_may_arrive(struct look *l, const struct unit *u);
 uint64_t warps_name_of(const struct wave *w, uint64_t place);
 /** All that is seen of the units of a block. */
 uint64_t warps_state_of(const struct block *b);
-/** @return "warps 1-4": those at a place. */
+/** @return "warps 1-4 and lanes 1-31 of warp 0": those at a place. */
 const char *warps_text(struct look *l, const struct block *b, uint32_t place);
 /** @return "warps 5-11 have exited"; NULL: none has, or that is not known. */
 const char *warps_exited_text(struct look *l, const struct block *b);

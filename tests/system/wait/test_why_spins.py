@@ -73,8 +73,8 @@ def test_a_warp_that_polls_is_told_with_its_word(pc):
     assert "polls the word at 0x7f5c80000000 (value 0x6) until it is 0x7" in spin["who"], spin
     assert {"what": "value", "value": "read in the same stop"} in spin["evidence"], spin
     names = [n["text"] for n in doc["nodes"]]
-    edges = {(names[e["from"]].split(" of ")[0], names[e["to"]].split(" ")[0]) for e in doc["edges"]}
-    assert edges == {("warps 0-3", "lane"), ("lane 0", "whoever")}, edges
+    edges = {(names[e["from"]].split(" of block")[0], names[e["to"]].split(" ")[0]) for e in doc["edges"]}
+    assert edges == {("warps 1-3 and lanes 1-31 of warp 0", "lane"), ("lane 0 of warp 0", "whoever")}, edges
     assert not culprits(doc) and doc["complete"], doc
 
 
