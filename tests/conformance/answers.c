@@ -130,14 +130,14 @@ int actor_reply(const struct actor *a, int timeout_ms)
 int actor_plays(const struct actor *a, const struct part *p)
 {
 	actor_send(a, p);
-	return actor_reply(a, PLAY_MS);
+	return actor_reply(a, test_slow_ms(PLAY_MS));
 }
 
 bool actor_waits(const struct actor *a)
 {
 	struct pollfd p = { .fd = a->fd, .events = POLLIN };
 
-	return poll(&p, 1, SILENCE_MS) == 0;
+	return poll(&p, 1, test_slow_ms(SILENCE_MS)) == 0;
 }
 
 int play_open(const uint64_t *with)

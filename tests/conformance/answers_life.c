@@ -638,7 +638,7 @@ static void leader_dies(void)
 	dbg_attach(&d, a.pid, RUNTIME_MASK);
 	actor_send(&a, &(struct part){ play_leader_ends, { 0 } });
 	/* Its state cannot be waited for: the leader's end is reported after its last thread. */
-	usleep(200000);
+	usleep((useconds_t)test_slow_ms(200) * 1000);
 	answer(dbg_query(&d, 0), "leader.query");
 	answer(dbg_mode(&d, 0), "leader.launch_mode");
 	answer(dbg_enable(&d, 0), "leader.enable_again");

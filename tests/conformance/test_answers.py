@@ -11,7 +11,7 @@ if __name__ == "__main__":
 
 import pytest
 from answerlist import SIDES, differences, known_differences, of_simulator, printed, recorded
-from harness import BIN
+from harness import BIN, SLOWNESS
 
 PROGRAM = BIN.parent / "tests/kfd_answers"
 # The simulator's names for what the two kernels do.
@@ -20,7 +20,7 @@ RULES = {"old": {"GPU_AGENT_KFD_PERMISSIONS": "thread"},
 
 
 def ask(env):
-    done = subprocess.run([PROGRAM], env={**os.environ, **env}, text=True, capture_output=True, timeout=300, check=False)
+    done = subprocess.run([PROGRAM], env={**os.environ, **env}, text=True, capture_output=True, timeout=300 * SLOWNESS, check=False)
     wrong = [line for line in done.stdout.splitlines() if not line.startswith(("ANSWER ", "PASS "))]
     assert done.returncode == 0 and not wrong, (done.returncode, wrong[:20], done.stderr)
     return printed(done.stdout)

@@ -42,6 +42,8 @@ LIBEXEC = ("gpu-agentd", "gpu-agent-monitor", "gpu-agent-heir", "gpu-agent-front
            "gpu-agent-store", "gpu-agent-rules", "gpu-agent-hook", "gpu-agent-adapter", "gpu-agent-tracer", "gpu-agent-connect")
 # Sanitizer builds on a loaded machine are slow; a deadline only decides how long a failure takes.
 PATIENCE = float(os.environ.get("TEST_PATIENCE", "20"))
+# How many times longer a program may run than on usual machines; as test_slow_ms() of testlib.h.
+SLOWNESS = max(1.0, PATIENCE / 20)
 # What is promised of a target after whoever used it is gone.
 AT_ONCE_S = 1.0
 # Sanitizer builds report leaks and unmap shadow memory at exit; the promise is about the product.

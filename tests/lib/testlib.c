@@ -96,6 +96,15 @@ uint64_t test_random(void)
 	return state * UINT64_C(2685821657736338717);
 }
 
+int test_slow_ms(int ms)
+{
+	static const double usual = 20;
+	const char *patience = getenv("TEST_PATIENCE");
+	double factor = patience ? strtod(patience, NULL) / usual : 1;
+
+	return factor > 1 ? (int)(ms * factor) : ms;
+}
+
 uint64_t test_cpu_ns(void)
 {
 	struct timespec ts;

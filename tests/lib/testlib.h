@@ -76,6 +76,12 @@ void *test_tail_alloc(size_t size);
 /** Deterministic pseudo random numbers; TEST_SEED in the environment changes the start. */
 uint64_t test_random(void);
 
+/**
+ * A time that usual machines need, on this one: as many times longer as TEST_PATIENCE is than the 20 seconds that tests in
+ * Python have where nobody sets it.  Never shorter.
+ */
+int test_slow_ms(int ms);
+
 /** CPU time of this thread, for bounds: what other programs take is no part of it. */
 uint64_t test_cpu_ns(void);
 

@@ -79,7 +79,7 @@ static bool answer(struct scene *s, const char *word, int base, long long *ret)
 	struct pollfd p = { .fd = fileno(s->out), .events = POLLIN };
 	char line[80], *space;
 
-	if (poll(&p, 1, ANSWER_MS) != 1 || !fgets(line, sizeof(line), s->out))
+	if (poll(&p, 1, test_slow_ms(ANSWER_MS)) != 1 || !fgets(line, sizeof(line), s->out))
 		return false;
 	space = strchr(line, ' ');
 	if (!space)
@@ -94,7 +94,7 @@ static bool is_silent(struct scene *s)
 {
 	struct pollfd p = { .fd = fileno(s->out), .events = POLLIN };
 
-	return poll(&p, 1, SILENT_MS) == 0;
+	return poll(&p, 1, test_slow_ms(SILENT_MS)) == 0;
 }
 
 static void say(struct scene *s, const char *word)
@@ -181,7 +181,7 @@ static int event_comes(struct scene *s)
 	struct pollfd p = { .fd = s->events, .events = POLLIN };
 	char byte;
 
-	return poll(&p, 1, ANSWER_MS) == 1 ? (int)read(s->events, &byte, 1) : -1;
+	return poll(&p, 1, test_slow_ms(ANSWER_MS)) == 1 ? (int)read(s->events, &byte, 1) : -1;
 }
 
 #define SCENE(s)                                                                                   \

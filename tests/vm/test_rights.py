@@ -16,7 +16,7 @@ if __name__ == "__main__":
 
 import pytest
 from vmlib import OTHER, USER, Agent, Target, need_kfd, status, wait_until
-from harness import PATIENCE, ROOT, Rpc
+from harness import PATIENCE, ROOT, SLOWNESS, Rpc
 from people import SEIZE, YAMA, become, libc, run, yama_scope
 
 SO_PASSRIGHTS, SO_PEERPIDFD = 83, 77
@@ -86,7 +86,7 @@ def test_random_clients_and_targets():
     """As on the machine itself, with fewer pairs; where Yama is silent, so that the kernel can be the witness."""
     with scope(0):
         done = subprocess.run([ROOT / "tests/system/access/test_pairs.py"], env={**os.environ, "TEST_PAIRS": "500"}, text=True,
-                              capture_output=True, timeout=200, check=False)
+                              capture_output=True, timeout=200 * SLOWNESS, check=False)
         print(done.stdout)
         assert done.returncode == 0 and "allowed by the agent only" in done.stdout, (done.stdout, done.stderr)
         assert "FAIL" not in done.stdout and "SKIP" not in done.stdout, done.stdout
