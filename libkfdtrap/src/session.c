@@ -150,7 +150,16 @@ int kfdtrap_attach(struct kfdtrap *kt, uint64_t exceptions, int dbg_fd,
 	 * EINVAL means that there is no session, as it should be.  ENABLE repeats the other
 	 * refusals.
 	 */
-	return r == -ESRCH ? r : kfdtrap_enable(kt, exceptions, dbg_fd, ret_info);
+	if (r == -ESRCH)
+		return r;
+	r = kfdtrap_enable(kt, exceptions, dbg_fd, ret_info);
+	/*
+	 * A session has begun since it was asked for.  The kernel has made this process the one that it belongs to, but
+	 * does not end it with this process: its end would then write into memory that has been freed.
+	 */
+	if (r == -EALREADY)
+		kfdtrap_disable(kt);
+	return r;
 }
 
 int kfdtrap_disable(struct kfdtrap *kt)

@@ -52,7 +52,8 @@ static void enable_disables_after_fault(void)
 
 static struct {
 	int query_errno; /* 0: there is an event, so there is a session */
-	unsigned queries, enables;
+	int enable_errno;
+	unsigned queries, enables, disables;
 } other;
 
 static int attach_ioctl(int fd, unsigned long req, void *arg)
@@ -64,8 +65,15 @@ static int attach_ioctl(int fd, unsigned long req, void *arg)
 		errno = other.query_errno;
 		return other.query_errno ? -1 : 0;
 	}
+	if (args->op == KFDABI_DBG_DISABLE) {
+		other.disables++;
+		return 0;
+	}
 	TEST_EQ(args->op, KFDABI_DBG_ENABLE);
 	other.enables++;
+	errno = other.enable_errno;
+	if (errno)
+		return -1;
 	answer_info(args);
 	return 0;
 }
@@ -75,24 +83,31 @@ static void attach_asks_before_it_enables(void)
 {
 	static const struct kfdtrap_sys sys = { .ioctl = attach_ioctl };
 	static const struct {
-		int query_errno, want;
-		unsigned enables;
-	} rows[] = { { 0, -EALREADY, 0 },
-		     { EAGAIN, -EALREADY, 0 },
-		     { ESRCH, -ESRCH, 0 },
-		     { EINVAL, 0, 1 },
-		     { EPERM, 0, 1 } };
+		int query_errno, enable_errno, want;
+		unsigned enables, disables;
+	} rows[] = { { 0, 0, -EALREADY, 0, 0 },
+		     { EAGAIN, 0, -EALREADY, 0, 0 },
+		     { ESRCH, 0, -ESRCH, 0, 0 },
+		     { EINVAL, 0, 0, 1, 0 },
+		     { EPERM, 0, 0, 1, 0 },
+		     /* It has begun since: taken from who has it, so it is ended. */
+		     { EINVAL, EALREADY, -EALREADY, 1, 1 },
+		     { EPERM, EALREADY, -EALREADY, 1, 1 },
+		     /* Nobody took anything. */
+		     { EINVAL, EPERM, -EPERM, 1, 0 } };
 
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
 		struct kfdtrap_runtime_info info = { .state = 77 };
 		auto_kfdtrap struct kfdtrap *kt = NULL;
 
-		other = (typeof(other)){ .query_errno = rows[i].query_errno };
+		other = (typeof(other)){ .query_errno = rows[i].query_errno,
+					 .enable_errno = rows[i].enable_errno };
 		TEST_EQ_FATAL(kfdtrap_create(FAKE_FD, FAKE_PID, &sys, &kt), 0);
 		TEST_ROW_EQ(i, kfdtrap_attach(kt, 4, 11, &info), rows[i].want);
 		TEST_ROW_EQ(i, other.queries, 1);
 		TEST_ROW_EQ(i, other.enables, rows[i].enables);
-		TEST_ROW_EQ(i, info.state, rows[i].enables ? KFDTRAP_RUNTIME_ENABLED : 77);
+		TEST_ROW_EQ(i, other.disables, rows[i].disables);
+		TEST_ROW_EQ(i, info.state, rows[i].want ? 77 : KFDTRAP_RUNTIME_ENABLED);
 	}
 }
 
