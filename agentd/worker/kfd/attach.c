@@ -19,6 +19,7 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/str.h"
 
 /* Time between the two looks of kfd_look(). */
 #define LEFT_AGAIN_MS 2
@@ -316,6 +317,42 @@ static int answer_left(struct target_kfd *k, struct agent_err *err)
 	return r;
 }
 
+/* @return a thread that this worker does not trace, or 0 where the main thread is the only one. */
+static uint32_t other_thread(pid_t pid)
+{
+	char path[64];
+	uint64_t tid = 0;
+	struct dirent *d;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	dir = opendir(path);
+	while (dir && !tid && (d = readdir(dir)))
+		if (str_to_u64(d->d_name, 1, INT32_MAX, &tid) == 0 && tid == (uint64_t)pid)
+			tid = 0;
+	if (dir)
+		closedir(dir);
+	return (uint32_t)tid;
+}
+
+/*
+ * Any thread names its process.  For one that the caller traces, the kernel looks for a context and makes one where it
+ * finds none; and of a main thread that is being killed it finds none any more, and crashes with the lock held that
+ * everybody needs who opens the device (kfd_create_process() in kfd_process.c).  For other threads it only looks.
+ */
+static int attach_by_thread(struct target_kfd *k, int event_fd, struct kfdtrap_runtime_info *ret_info)
+{
+	uint32_t tid = other_thread(k->t.facts.pid);
+	struct kfdtrap *by_thread = NULL;
+	int r = -ESRCH;
+
+	if (tid && kfdtrap_create(k->fd, tid, NULL, &by_thread) == 0)
+		r = kfdtrap_attach(by_thread, KFD_RUNTIME_MASK, event_fd, ret_info);
+	kfdtrap_destroy(by_thread);
+	/* It has ended meanwhile, or there is none. */
+	return r == -ESRCH ? kfdtrap_attach(k->kt, KFD_RUNTIME_MASK, event_fd, ret_info) : r;
+}
+
 static int kfd_enable(struct target *t, struct agent_err *err)
 {
 	struct target_kfd *k = kfd_of(t);
@@ -342,7 +379,7 @@ static int kfd_enable(struct target *t, struct agent_err *err)
 	t->event_fd = pair[0];
 	/* forget_gap() wants to know which process wrote; it does without that where it must. */
 	setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &(int){ 1 }, sizeof(int));
-	r = kfdtrap_attach(k->kt, KFD_RUNTIME_MASK, pair[1], &info);
+	r = attach_by_thread(k, pair[1], &info);
 	close(pair[1]);
 	if (r < 0) {
 		undo_drop(&t->undo, ticket);

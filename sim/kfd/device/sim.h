@@ -122,6 +122,7 @@ struct sim_process {
 
 	bool debugged;
 	struct sim_process *debugger; /**< The process recorded; another one may have enabled. */
+	uint32_t enabled_as; /**< The number that the last ENABLE named it by: its own, or that of a thread. */
 	size_t n_debugging; /**< Sessions counted here; with 0, its end ends none. */
 	int dbg_fd;
 	uint64_t enabled_mask, latched;

@@ -136,6 +136,7 @@ static int op_enable(struct sim *s, struct sim_call *call, struct sim_process *p
 	if (p->debugger)
 		p->debugger->n_debugging++;
 	p->debugged = true;
+	p->enabled_as = a->pid;
 	if (size > sizeof(p->runtime))
 		size = sizeof(p->runtime);
 	/* The caller is told the size that it should have asked for. */

@@ -107,6 +107,7 @@ static void status_session(const struct sim_process *p, struct out *o)
 {
 	boolean(o, "debugged", p->debugged);
 	number(o, "debugger", p->debugger ? (uint64_t)p->debugger->tgid : 0);
+	number(o, "enabled_as", p->enabled_as);
 	boolean(o, "dbg_fd_open", p->dbg_fd >= 0);
 	number(o, "notifications", p->notifications);
 	hex(o, "enabled_mask", p->enabled_mask);

@@ -289,6 +289,16 @@ def test_an_event_that_cannot_be_read_at_once_is_read_again():
             assert s.app_status().interrupted_waits == 0
 
 
+def test_a_session_is_begun_by_a_thread_that_nobody_traces():
+    """For a main thread that is being killed the driver would make a context, of no memory, and crash (docs/VM.md)."""
+    with Scene(app="queues 1; sleepers 1; spin", gpus="gfx942") as s:
+        threads = {int(tid) for tid in os.listdir(f"/proc/{s.app.pid}/task")} - {s.app.pid}
+        s.attach()
+        (process,) = (p for p in s.state()["processes"] if p["pid"] == s.app.pid)
+        assert process["enabled_as"] in threads, process
+        assert all(status(f"{s.app.pid}/task/{tid}")["TracerPid"] == "0" for tid in threads)
+
+
 def test_a_session_that_another_debugger_has_stays_its_own():
     """It has left ptrace, so that nothing but a question tells that there is a session."""
     with Scene(gpus="gfx942", sim=("--permissions", "process")) as s, Debugger(s.app.pid, s.mount / "kfd") as other:
