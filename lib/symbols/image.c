@@ -443,6 +443,20 @@ int symbols_image_each_nv_info(const struct symbols_image *i,
 	return 0;
 }
 
+int symbols_image_each_function(const struct symbols_image *i,
+				int (*visit)(void *arg, uint64_t address, uint64_t size, const char *raw),
+				void *arg)
+{
+	for (size_t k = 0; k < i->functions.n; k++) {
+		const struct symbol *s = &i->functions.items[k];
+		int r = s->size ? visit(arg, s->address, s->size, s->name) : 0;
+
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
 /* Find the code of a kernel: its descriptor bears the name of its function. */
 static const struct symbol *find_code(const struct symbols_image *i, uint64_t kernel)
 {

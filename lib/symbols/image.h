@@ -134,6 +134,15 @@ int symbols_image_each_nv_info(const struct symbols_image *i,
 			       int (*visit)(void *arg, uint64_t kernel, const void *info, size_t size),
 			       void *arg);
 
+/**
+ * Call @p visit with each function that has a size, in the order of their addresses, until it returns non-zero, which
+ * is then returned.
+ * @param visit  Gets the name as in the file, which is borrowed.
+ */
+int symbols_image_each_function(const struct symbols_image *i,
+				int (*visit)(void *arg, uint64_t address, uint64_t size, const char *raw),
+				void *arg);
+
 /** A parameter of a function, as its debug information tells.  Texts are borrowed, and never NULL. */
 struct symbols_parameter {
 	const char *name; /**< "" where it has none. */

@@ -14,7 +14,7 @@
 
 #include "waits/collective/rccl.h"
 
-/** Bytes of the arguments, of a communicator without its channels, and of a connection. */
+/** Bytes of what is read of the arguments, of a communicator without its channels, and of a connection. */
 #define WAITS_NCCL_ARGUMENTS  16u
 #define WAITS_NCCL_COMM	      96u
 #define WAITS_NCCL_CONNECTION 112u
@@ -24,16 +24,47 @@
 /** Groups of releases that lay out a communicator, its channels or its connections otherwise. */
 #define WAITS_NCCL_LAYOUTS 7u
 
+/** Slots of the buffer of a connection: a step has the one of its remainder. */
+#define WAITS_NCCL_SLOTS 8u
+/** Bytes that are read of a slot. */
+#define WAITS_NCCL_FLAG 16u
+
+/** How what comes is told, in the order in which connections have a buffer for each. */
+enum waits_nccl_protocol { WAITS_NCCL_LL, WAITS_NCCL_LL128, WAITS_NCCL_SIMPLE, WAITS_NCCL_NO_PROTOCOL };
+
+/** What the name of a kernel or device function says. */
+struct waits_nccl_function {
+	/** Of a ring in which each rank receives; of others WAITS_NCCL_NO_PROTOCOL. */
+	enum waits_nccl_protocol protocol;
+	bool is_kernel;	    /**< It has the function that it is named after inside it, and calls all others. */
+	bool has_empty_steps; /**< Some of its steps may bring no data: of a few elements, not each rank has one. */
+};
+
 /** What a kernel was given. */
 struct waits_nccl_launch {
 	uint64_t comm;	   /**< Address of the communicator. */
 	uint64_t channels; /**< A bit for each; the first block has the lowest one. */
+	/** Until 2.21: channels may have no data at all, so that no flag says whether anybody is waited for. */
+	bool has_empty_channels;
 };
+
+/** What is in the slot of a buffer. */
+enum waits_nccl_slot { WAITS_NCCL_SLOT_OLD, WAITS_NCCL_SLOT_CAME, WAITS_NCCL_SLOT_WRONG };
 
 /** Whether a kernel's symbol says that it has these arguments. */
 bool waits_nccl_is_kernel(const char *symbol);
 
-/** @return 0, -EINVAL: these are no such arguments. */
+/**
+ * Tell a kernel or device function by its symbol.
+ * @return 0, -ENOENT: it is none of NCCL 2.19 and later.
+ */
+int waits_nccl_function_read(const char *symbol, struct waits_nccl_function *ret);
+
+/**
+ * Read the arguments.
+ * @param size  Of all of them, of which the first WAITS_NCCL_ARGUMENTS are read.
+ * @return 0, -EINVAL: these are no such arguments.
+ */
 int waits_nccl_launch_read(const void *bytes, size_t size, struct waits_nccl_launch *ret);
 
 /** @return the channel of a block; WAITS_NCCL_CHANNELS_MAX: it has none. */
@@ -57,5 +88,30 @@ uint32_t waits_nccl_connection_at(unsigned int layout);
 /** Read a connection by which a rank receives.  @return 0, -EINVAL: it is not connected, or none. */
 int waits_nccl_connection_read(unsigned int layout, const void *bytes, size_t size,
 			       struct waits_rccl_connection *ret);
+
+/**
+ * @name What has come with the protocols LL and LL128
+ * They write no count: the data itself says, by a flag of each line, of which step it is.
+ * @{
+ */
+
+/** @return bytes from one slot to the next, by a communicator that was read; 0: not believable. */
+uint32_t waits_nccl_slot_bytes(unsigned int layout, const void *comm, size_t size, enum waits_nccl_protocol protocol);
+
+/**
+ * @return where the WAITS_NCCL_FLAG bytes with the flag of the first line of the first slot are; 0: it is not
+ * connected, or no connection.
+ */
+uint64_t waits_nccl_flag_at(const void *connection, size_t size, enum waits_nccl_protocol protocol);
+
+/**
+ * Tell whether anything has come by a slot since kernels have taken @p taken steps.
+ * @param bytes  Its WAITS_NCCL_FLAG bytes.
+ * @return WAITS_NCCL_SLOT_WRONG: no sender has ever written that there.
+ */
+enum waits_nccl_slot waits_nccl_slot_read(const void *bytes, enum waits_nccl_protocol protocol, uint32_t slot,
+					  uint64_t taken);
+
+/** @} */
 
 #endif /* WAITS_NCCL_H */

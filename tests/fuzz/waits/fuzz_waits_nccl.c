@@ -51,6 +51,45 @@ static void check_comm(const uint8_t *data, size_t size)
 	}
 }
 
+/* Where slots lie, what is in them, and that each flag fits one of them at most. */
+static void check_slots(const uint8_t *data, size_t size)
+{
+	for (unsigned int i = 0; i <= WAITS_NCCL_NO_PROTOCOL; i++) {
+		const enum waits_nccl_protocol protocol = (enum waits_nccl_protocol)i;
+		unsigned int came = 0;
+		uint64_t taken;
+
+		for (unsigned int layout = 0; layout < WAITS_NCCL_LAYOUTS; layout++) {
+			uint32_t bytes = waits_nccl_slot_bytes(layout, data, size, protocol);
+
+			if (bytes && (i > WAITS_NCCL_LL128 || bytes < 128 || bytes % 8 || bytes > 1u << 28))
+				__builtin_trap();
+		}
+		if (waits_nccl_flag_at(data, size, protocol) % WAITS_NCCL_FLAG)
+			__builtin_trap();
+		if (i > WAITS_NCCL_LL128 || size < WAITS_NCCL_FLAG + sizeof(taken))
+			continue;
+		memcpy(&taken, data + size - sizeof(taken), sizeof(taken));
+		for (uint32_t slot = 0; slot < WAITS_NCCL_SLOTS; slot++)
+			came += waits_nccl_slot_read(data, protocol, slot, taken) == WAITS_NCCL_SLOT_CAME;
+		if (came > 1)
+			__builtin_trap();
+	}
+}
+
+static void check_function(const char *name)
+{
+	struct waits_nccl_function f;
+
+	if (waits_nccl_function_read(name, &f) < 0) {
+		if (waits_nccl_is_kernel(name))
+			__builtin_trap();
+		return;
+	}
+	if (f.protocol > WAITS_NCCL_NO_PROTOCOL || f.is_kernel != waits_nccl_is_kernel(name))
+		__builtin_trap();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	/* Of exactly this size, so that a read beyond it is seen. */
@@ -66,7 +105,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		for (unsigned int i = 0; i < WAITS_NCCL_LAYOUTS; i++)
 			if (waits_nccl_connection_read(i, copy, size, &connection) == 0 && !connection.arrived)
 				__builtin_trap();
-		(void)waits_nccl_is_kernel(name);
+		check_slots(copy, size);
+		check_function(name);
 	}
 	free(copy);
 	free(name);
