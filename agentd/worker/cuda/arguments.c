@@ -130,9 +130,20 @@ static bool is_nccl(const void *ctx, const struct wave *w)
 	const struct target_cuda *c = ctx;
 
 	for (size_t i = 0; w->has_dispatch && w->kernel_handle && i < c->n_modules; i++)
-		if (c->modules[i].dev == w->gpu_id && nccl_kernels_has(&c->modules[i].nccl, w->kernel_handle))
+		if (c->modules[i].dev == w->gpu_id && nccl_functions_has_kernel(&c->modules[i].nccl, w->kernel_handle))
 			return true;
 	return false;
+}
+
+static const struct nccl_function *nccl_function(const void *ctx, const struct wave *w)
+{
+	const struct target_cuda *c = ctx;
+	const struct nccl_function *found = NULL;
+
+	for (size_t i = 0; !found && i < c->n_modules; i++)
+		if (c->modules[i].dev == w->gpu_id)
+			found = nccl_functions_around(&c->modules[i].nccl, w->pc);
+	return found;
 }
 
 /* Counts of what comes from another host, or by way of this one, are in memory of the host. */
@@ -147,7 +158,7 @@ static bool read_memory(const void *ctx, const struct wave *w, uint64_t address,
 
 void cuda_nccl_read(struct target_cuda *c, uint64_t deadline_ns, struct rpc_arena *a, struct target_waves *ret)
 {
-	const struct nccl_source from = { is_nccl, read_memory, c, deadline_ns };
+	const struct nccl_source from = { is_nccl, nccl_function, read_memory, c, deadline_ns };
 
 	nccl_read(&from, a, ret);
 }

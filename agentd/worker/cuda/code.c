@@ -21,7 +21,7 @@ void cuda_module_deinit(struct cuda_module *m)
 	values_kernels_deinit(&m->kernels);
 	mbarrier_sites_deinit(&m->mbarriers);
 	spin_sites_deinit(&m->spins);
-	nccl_kernels_deinit(&m->nccl);
+	nccl_functions_deinit(&m->nccl);
 }
 
 static void forget_image(struct target_cuda *c)
@@ -79,7 +79,7 @@ static void find_range(struct target_cuda *c, struct cuda_module *m)
 	if (m->error == 0)
 		m->error = spin_sites_find(image, c->devices[m->dev].d.arch, &m->spins);
 	if (m->error == 0)
-		m->error = nccl_kernels_find(image, &m->nccl);
+		m->error = nccl_functions_find(image, &m->nccl);
 	symbols_image_destroy(image);
 }
 

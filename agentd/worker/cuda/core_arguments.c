@@ -105,9 +105,20 @@ static bool is_nccl(const void *ctx, const struct wave *w)
 
 	for (uint32_t i = 0; w->has_dispatch && w->kernel_handle && i < c->core.n[CUDACORE_MODULES]; i++)
 		if (c->core.contexts[c->core.modules[i].context].device == w->gpu_id &&
-		    nccl_kernels_has(&c->modules[i].nccl, w->kernel_handle))
+		    nccl_functions_has_kernel(&c->modules[i].nccl, w->kernel_handle))
 			return true;
 	return false;
+}
+
+static const struct nccl_function *nccl_function(const void *ctx, const struct wave *w)
+{
+	const struct core_cuda *c = ctx;
+	const struct nccl_function *found = NULL;
+
+	for (uint32_t i = 0; !found && i < c->core.n[CUDACORE_MODULES]; i++)
+		if (c->core.contexts[c->core.modules[i].context].device == w->gpu_id)
+			found = nccl_functions_around(&c->modules[i].nccl, w->pc);
+	return found;
 }
 
 static bool read_memory(const void *ctx, const struct wave *w, uint64_t address, void *buf, uint32_t size)
@@ -120,7 +131,7 @@ static bool read_memory(const void *ctx, const struct wave *w, uint64_t address,
 
 void core_cuda_read_nccl(struct core_cuda *c, struct rpc_arena *a, struct target_waves *ret)
 {
-	const struct nccl_source from = { is_nccl, read_memory, c, 0 };
+	const struct nccl_source from = { is_nccl, nccl_function, read_memory, c, 0 };
 
 	for (uint32_t i = 0; i < c->core.n[CUDACORE_MODULES]; i++)
 		core_cuda_look(c, i);

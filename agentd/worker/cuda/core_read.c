@@ -495,7 +495,7 @@ static void find_range(struct core_cuda *c, uint32_t row)
 	if (m->error == 0)
 		m->error = spin_sites_find(image, arch_of(c, row), &m->spins);
 	if (m->error == 0)
-		m->error = nccl_kernels_find(image, &m->nccl);
+		m->error = nccl_functions_find(image, &m->nccl);
 	symbols_image_destroy(image);
 }
 
@@ -580,7 +580,7 @@ static void core_destroy(struct target *t)
 		values_kernels_deinit(&c->modules[i].kernels);
 		mbarrier_sites_deinit(&c->modules[i].mbarriers);
 		spin_sites_deinit(&c->modules[i].spins);
-		nccl_kernels_deinit(&c->modules[i].nccl);
+		nccl_functions_deinit(&c->modules[i].nccl);
 	}
 	cudacore_deinit(&c->core);
 	core_file_deinit(&c->file);

@@ -29,7 +29,7 @@ struct core_cuda_module {
 	struct values_kernels kernels;
 	struct mbarrier_sites mbarriers;
 	struct spin_sites spins;
-	struct nccl_kernels nccl;
+	struct nccl_functions nccl;
 };
 
 struct core_cuda {

@@ -45,7 +45,7 @@ struct cuda_module {
 	struct values_kernels kernels; /**< Of the same version. */
 	struct mbarrier_sites mbarriers; /**< Likewise. */
 	struct spin_sites spins; /**< Likewise. */
-	struct nccl_kernels nccl; /**< Likewise. */
+	struct nccl_functions nccl; /**< Likewise. */
 	int error;	     /**< Why it could not be read. */
 };
 

@@ -12,55 +12,55 @@
 
 #define NO_LAYOUT WAITS_NCCL_LAYOUTS
 
-/* ------------------------------------------------------------------ kernels of an image ------ */
+/* ------------------------------------------------------------------ code of an image --------- */
 
-struct search {
-	const struct symbols_image *image;
-	struct nccl_kernels *found;
-};
-
-static int add_kernel(void *arg, uint64_t entry, const void *info, size_t size)
+static int add_function(void *arg, uint64_t address, uint64_t size, const char *raw)
 {
-	struct search *s = arg;
-	struct nccl_kernels *k = s->found;
-	struct symbols_symbol symbol;
+	struct nccl_functions *f = arg;
+	struct nccl_function found = { .start = address, .size = size };
 
-	(void)info;
-	(void)size;
-	if (!entry || symbols_image_kernel(s->image, entry, &symbol) < 0 || !waits_nccl_is_kernel(symbol.raw))
+	if (!address || waits_nccl_function_read(raw, &found.is) < 0)
 		return 0;
-	if (vec_reserve(&k->list, k->n, 1, &k->capacity, sizeof(*k->list)) < 0)
+	if (vec_reserve(&f->list, f->n, 1, &f->capacity, sizeof(*f->list)) < 0)
 		return -ENOMEM;
-	k->list[k->n++] = entry;
+	f->list[f->n++] = found;
 	return 0;
 }
 
-static int compare(const void *x, const void *y)
+int nccl_functions_find(const struct symbols_image *image, struct nccl_functions *ret)
 {
-	const uint64_t a = *(const uint64_t *)x, b = *(const uint64_t *)y;
-
-	return a < b ? -1 : a > b;
+	/* Of AMD's code nothing is read here. */
+	return symbols_image_facts(image)->machine == SYMBOLS_MACHINE_CUDA ?
+		       symbols_image_each_function(image, add_function, ret) :
+		       0;
 }
 
-int nccl_kernels_find(const struct symbols_image *image, struct nccl_kernels *ret)
+void nccl_functions_deinit(struct nccl_functions *f)
 {
-	struct search s = { .image = image, .found = ret };
-	int r = symbols_image_each_nv_info(image, add_kernel, &s);
-
-	if (ret->n)
-		qsort(ret->list, ret->n, sizeof(*ret->list), compare);
-	return r;
+	free(f->list);
+	*f = (struct nccl_functions){ 0 };
 }
 
-void nccl_kernels_deinit(struct nccl_kernels *k)
+const struct nccl_function *nccl_functions_around(const struct nccl_functions *f, uint64_t pc)
 {
-	free(k->list);
-	*k = (struct nccl_kernels){ 0 };
+	size_t low = 0, high = f->n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (f->list[middle].start <= pc)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && pc - f->list[low - 1].start < f->list[low - 1].size ? &f->list[low - 1] : NULL;
 }
 
-bool nccl_kernels_has(const struct nccl_kernels *k, uint64_t entry)
+bool nccl_functions_has_kernel(const struct nccl_functions *f, uint64_t entry)
 {
-	return k->n && bsearch(&entry, k->list, k->n, sizeof(*k->list), compare);
+	const struct nccl_function *k = nccl_functions_around(f, entry);
+
+	return k && k->is.is_kernel && k->start == entry;
 }
 
 /* ------------------------------------------------------------------ reading ------------------ */
@@ -71,6 +71,9 @@ struct reading {
 	struct rpc_arena *a;
 	struct target_waves *waves;
 	const struct wave *wave; /* Of the dispatch that is looked at. */
+	uint8_t bytes[WAITS_NCCL_COMM]; /* Of its communicator. */
+	struct waits_rccl_comm comm;
+	unsigned int layout;
 	uint32_t reads;
 	bool cut; /* A read was not tried, for lack of time, or after too many. */
 };
@@ -156,25 +159,80 @@ static bool is_of(const struct wave *a, const struct wave *b)
 	return a->gpu_id == b->gpu_id && a->queue_id == b->queue_id && a->dispatch == b->dispatch;
 }
 
-/* A bit for each block of which waves were seen. */
-static uint64_t blocks_of(const struct reading *r)
-{
-	uint64_t blocks = 0;
+/* Where the warps of a block stand. */
+struct block {
+	const struct nccl_function *first; /* Warp 0. */
+	const struct nccl_function *any;   /* The one that is listed first. */
+	bool is_seen, differs;		   /* Not all stand in the same one. */
+};
 
+static void take_wave(const struct reading *r, const struct wave *w, struct block *b)
+{
+	const struct nccl_function *f = w->has_wave_in_group ? r->from->function(r->from->ctx, w) : NULL;
+
+	if (w->has_wave_in_group && w->wave_in_group == 0)
+		b->first = f;
+	if (!b->is_seen)
+		b->any = f;
+	b->differs |= f != b->any;
+	b->is_seen = true;
+}
+
+static void find_blocks(const struct reading *r, struct block *blocks)
+{
 	for (size_t i = 0; i < r->waves->n_waves; i++) {
 		const struct wave *w = &r->waves->waves[i];
 
 		if (is_of(w, r->wave) && w->has_workgroup && w->workgroup[0] < WAITS_NCCL_CHANNELS_MAX &&
 		    !w->workgroup[1] && !w->workgroup[2])
-			blocks |= UINT64_C(1) << w->workgroup[0];
+			take_wave(r, w, &blocks[w->workgroup[0]]);
 	}
-	return blocks;
+}
+
+/*
+ * The first warp has the lane that waits for data, and no other one goes on before it: of the others nothing has to be
+ * known.  But one that stands in the kernel itself may wait there for others, which are in a function.
+ */
+static const struct waits_nccl_function *receives_in(const struct block *b)
+{
+	if (!b->first || b->first->is.protocol == WAITS_NCCL_NO_PROTOCOL || (b->first->is.is_kernel && b->differs))
+		return NULL;
+	return &b->first->is;
+}
+
+/*
+ * Has nothing come by the slots of a connection?  The step that is next has one of them.  Where it may have been empty,
+ * a later one may have come by any.
+ */
+static bool read_slots(struct reading *r, const struct waits_nccl_function *f, const uint8_t *connection,
+		       struct target_receive *to)
+{
+	const uint64_t at = waits_nccl_flag_at(connection, WAITS_NCCL_CONNECTION, f->protocol);
+	const uint32_t bytes = waits_nccl_slot_bytes(r->layout, r->bytes, sizeof(r->bytes), f->protocol);
+	uint8_t flag[WAITS_NCCL_FLAG];
+
+	to->arrived = to->taken;
+	for (uint32_t i = 0; at && bytes && i < (f->has_empty_steps ? WAITS_NCCL_SLOTS : 1); i++) {
+		const uint32_t slot = (uint32_t)((to->taken + i) % WAITS_NCCL_SLOTS);
+		enum waits_nccl_slot is;
+
+		if (!read_bytes(r, at + (uint64_t)slot * bytes, flag, sizeof(flag)))
+			return false;
+		is = waits_nccl_slot_read(flag, f->protocol, slot, to->taken);
+		if (is == WAITS_NCCL_SLOT_WRONG)
+			return false;
+		to->arrived += is == WAITS_NCCL_SLOT_CAME;
+		if (to->arrived > to->taken)
+			break;
+	}
+	return at && bytes;
 }
 
 /* @return whether the connection by which a channel receives along its ring was read. */
-static bool read_receive(struct reading *r, unsigned int layout, uint64_t address, const struct waits_rccl_comm *comm,
+static bool read_receive(struct reading *r, const struct waits_nccl_function *f, uint64_t address,
 			 struct target_receive *ret)
 {
+	const struct waits_rccl_comm *comm = &r->comm;
 	uint8_t bytes[WAITS_NCCL_CONNECTION];
 	struct waits_rccl_channel channel;
 	struct waits_rccl_connection c;
@@ -182,34 +240,49 @@ static bool read_receive(struct reading *r, unsigned int layout, uint64_t addres
 
 	if (!read_channel(r, address, comm, &channel) || channel.previous == comm->rank ||
 	    !read_u64(r, channel.peers + 8 * (uint64_t)channel.previous, &peer) ||
-	    !read_bytes(r, peer + waits_nccl_connection_at(layout), bytes, sizeof(bytes)) ||
-	    waits_nccl_connection_read(layout, bytes, sizeof(bytes), &c) < 0 || !read_u64(r, c.arrived, &ret->arrived))
+	    !read_bytes(r, peer + waits_nccl_connection_at(r->layout), bytes, sizeof(bytes)) ||
+	    waits_nccl_connection_read(r->layout, bytes, sizeof(bytes), &c) < 0)
 		return false;
 	ret->from = channel.previous;
 	ret->taken = c.taken;
-	return true;
+	return f->protocol == WAITS_NCCL_SIMPLE ? read_u64(r, c.arrived, &ret->arrived) :
+						  read_slots(r, f, bytes, ret);
 }
 
-static void read_receives(struct reading *r, unsigned int layout, const struct waits_nccl_launch *launch,
-			  const struct waits_rccl_comm *comm, struct target_collective *to)
+static void read_block(struct reading *r, const struct waits_nccl_launch *launch, const struct waits_nccl_function *f,
+		       uint32_t block, struct target_collective *to)
 {
-	to->receives = rpc_arena_array(r->a, WAITS_NCCL_CHANNELS_MAX, sizeof(*to->receives));
-	if (!to->receives || comm->ranks < 2)
-		return;
-	for (uint64_t left = blocks_of(r); left; left &= left - 1) {
-		const uint32_t block = (uint32_t)__builtin_ctzll(left);
-		const uint32_t channel = waits_nccl_channel_of(launch->channels, block);
-		const uint32_t at = waits_nccl_channel_at(layout, channel);
-		struct target_receive *receive = &to->receives[to->n_receives];
+	const uint64_t bit = UINT64_C(1) << block;
+	const uint32_t at = waits_nccl_channel_at(r->layout, waits_nccl_channel_of(launch->channels, block));
+	struct target_receive *receive = &to->receives[to->n_receives];
 
-		r->cut = false;
-		receive->block = block;
-		if (at && read_receive(r, layout, launch->comm + at, comm, receive))
-			to->n_receives += receive->arrived <= receive->taken;
-		else if (r->cut)
-			to->left |= UINT64_C(1) << block;
-		else
-			to->unread |= UINT64_C(1) << block;
+	if (f->protocol != WAITS_NCCL_SIMPLE && launch->has_empty_channels) {
+		to->empty |= bit;
+		return;
+	}
+	r->cut = false;
+	receive->block = block;
+	if (at && read_receive(r, f, launch->comm + at, receive))
+		to->n_receives += receive->arrived <= receive->taken;
+	else if (r->cut)
+		to->left |= bit;
+	else
+		to->unread |= bit;
+}
+
+static void read_receives(struct reading *r, const struct waits_nccl_launch *launch, struct target_collective *to)
+{
+	struct block blocks[WAITS_NCCL_CHANNELS_MAX] = { 0 };
+
+	to->receives = rpc_arena_array(r->a, WAITS_NCCL_CHANNELS_MAX, sizeof(*to->receives));
+	if (!to->receives || r->comm.ranks < 2)
+		return;
+	find_blocks(r, blocks);
+	for (uint32_t i = 0; i < WAITS_NCCL_CHANNELS_MAX; i++) {
+		const struct waits_nccl_function *f = receives_in(&blocks[i]);
+
+		if (f)
+			read_block(r, launch, f, i, to);
 	}
 }
 
@@ -227,22 +300,19 @@ static bool find_arguments(const struct reading *r, struct waits_nccl_launch *re
 
 static void read_launch(struct reading *r, struct target_collective *to)
 {
-	uint8_t bytes[WAITS_NCCL_COMM];
 	struct waits_nccl_launch launch;
 	struct waits_rccl_channel first = { 0 };
-	struct waits_rccl_comm comm;
-	unsigned int layout;
 	uint32_t layouts;
 
-	if (!find_arguments(r, &launch) || !read_bytes(r, launch.comm, bytes, sizeof(bytes)))
+	if (!find_arguments(r, &launch) || !read_bytes(r, launch.comm, r->bytes, sizeof(r->bytes)))
 		return;
 	to->communicator = launch.comm;
 	r->cut = false;
-	layout = waits_nccl_comm_read(bytes, sizeof(bytes), launch.comm, &comm, &layouts) < 0 ?
-			 NO_LAYOUT :
-			 find_layout(r, launch.comm, &comm, layouts);
-	to->is_other = layout == NO_LAYOUT ||
-		       !read_channel(r, launch.comm + waits_nccl_channel_at(layout, 0), &comm, &first);
+	r->layout = waits_nccl_comm_read(r->bytes, sizeof(r->bytes), launch.comm, &r->comm, &layouts) < 0 ?
+			    NO_LAYOUT :
+			    find_layout(r, launch.comm, &r->comm, layouts);
+	to->is_other = r->layout == NO_LAYOUT ||
+		       !read_channel(r, launch.comm + waits_nccl_channel_at(r->layout, 0), &r->comm, &first);
 	/* What was not tried says nothing of the layout. */
 	if (r->cut) {
 		to->is_other = false;
@@ -252,11 +322,11 @@ static void read_launch(struct reading *r, struct target_collective *to)
 	if (to->is_other)
 		return;
 	to->is_read = true;
-	to->rank = comm.rank;
-	to->ranks = comm.ranks;
+	to->rank = r->comm.rank;
+	to->ranks = r->comm.ranks;
 	to->previous = first.previous;
 	to->next = first.next;
-	read_receives(r, layout, &launch, &comm, to);
+	read_receives(r, &launch, to);
 }
 
 /* ------------------------------------------------------------------ one look ----------------- */

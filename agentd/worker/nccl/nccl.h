@@ -6,9 +6,9 @@
  * @file nccl.h
  * Communicators of NCCL's kernels, live or in a core.
  *
- * The kernels of each image are listed when it is looked at first.  What they were given was copied before, and leads
- * to the communicator in memory of the device, which is read while that stands still.  Who asks finds out where the
- * warps are, and so whether they wait by what was read.
+ * Kernels and functions of each image are listed when it is looked at first.  What kernels were given was copied
+ * before, and leads to the communicator in memory of the device, which is read while that stands still.  What the warps
+ * of a block stand in says of whom it receives, and by which protocol: no more than that takes is read.
  */
 
 #include <stdbool.h>
@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "agentd/worker/target/target.h"
+#include "waits/collective/nccl.h"
 
 struct symbols_image;
 
@@ -23,23 +24,33 @@ struct symbols_image;
 #define NCCL_LAUNCHES_MAX 16u
 #define NCCL_READS_MAX	  256u
 
-/** Addresses of the kernels of an image, ascending. */
-struct nccl_kernels {
-	uint64_t *list;
+/** Code of a kernel, or of a function that kernels call. */
+struct nccl_function {
+	uint64_t start, size;
+	struct waits_nccl_function is;
+};
+
+/** Kernels and functions of an image, by ascending addresses. */
+struct nccl_functions {
+	struct nccl_function *list;
 	size_t n, capacity;
 };
 
-/** Find NCCL's kernels of a relocated image.  @return 0, -ENOMEM. */
-int nccl_kernels_find(const struct symbols_image *image, struct nccl_kernels *ret);
+/** Find NCCL's kernels and functions in a relocated image.  @return 0, -ENOMEM. */
+int nccl_functions_find(const struct symbols_image *image, struct nccl_functions *ret);
 /** Free a list; accepts a zeroed one. */
-void nccl_kernels_deinit(struct nccl_kernels *k);
-/** @return whether one of them begins there. */
-bool nccl_kernels_has(const struct nccl_kernels *k, uint64_t entry);
+void nccl_functions_deinit(struct nccl_functions *f);
+/** @return whether a kernel begins there. */
+bool nccl_functions_has_kernel(const struct nccl_functions *f, uint64_t entry);
+/** @return the one around an address; NULL: there is none. */
+const struct nccl_function *nccl_functions_around(const struct nccl_functions *f, uint64_t pc);
 
 /** Where facts about stopped warps come from. */
 struct nccl_source {
 	/** @return whether the wave is of one of the kernels that were listed. */
 	bool (*is_kernel)(const void *ctx, const struct wave *w);
+	/** @return the kernel or function that the wave stands in, the same for all waves there; NULL: in neither. */
+	const struct nccl_function *(*function)(const void *ctx, const struct wave *w);
 	/** @return whether all bytes of memory of the wave's device were read. */
 	bool (*memory)(const void *ctx, const struct wave *w, uint64_t address, void *buf, uint32_t size);
 	const void *ctx;

@@ -116,7 +116,7 @@ struct target_spin {
 /** NVIDIA: a block of a kernel of NCCL that receives of a rank, which has sent nothing since the kernel began. */
 struct target_receive {
 	uint32_t block, from;
-	uint64_t arrived, taken; /**< Steps by that connection. */
+	uint64_t arrived, taken; /**< Steps by that connection; where flags say so, arrived is the same as taken. */
 };
 
 /** NVIDIA: a dispatch of a kernel of NCCL. */
@@ -126,10 +126,14 @@ struct target_collective {
 	bool is_read;	/**< The members below were. */
 	bool is_other;	/**< They were not, as the communicator is not laid out as known. */
 	uint32_t rank, ranks, previous, next;
+	/** Of blocks that are where they receive, those that have received nothing. */
 	struct target_receive *receives;
 	uint32_t n_receives;
-	/** Blocks of which it is not known, a bit each: memory does not say, or it was not read for lack of time. */
-	uint64_t unread, left;
+	/**
+	 * Blocks that are there, and of which it is not known, a bit each: memory does not say, or it was not read for lack
+	 * of time, or the release may have given them nothing to receive.
+	 */
+	uint64_t unread, left, empty;
 };
 
 struct target_waves {

@@ -28,7 +28,9 @@ struct launch {
 	uint32_t waves;
 	uint32_t site;      /* Of the wave that was looked at last. */
 	char operation[32]; /* By the names of device functions; "": none was seen. */
+	char inside[32];    /* NVIDIA: of the function that is inside the kernel, where waves stand in the kernel itself. */
 	bool differs;       /* They are of several operations. */
+	bool is_elsewhere;  /* Some waves are in code that no name tells. */
 	bool is_pair, is_ring; /* How the function of that site receives. */
 	bool no_place;	       /* RCCL: of a wave it is not known which of its workgroup it is. */
 	struct look_workgroup groups[WAITS_NCCL_CHANNELS_MAX];
@@ -48,12 +50,17 @@ static bool is_of(const struct wave *a, const struct wave *b)
 	       (!a->has_dispatch || a->dispatch == b->dispatch);
 }
 
-/* Which operation the device function around a wave is of.  @param ret  Points into the name. */
-static bool find_function(struct look *l, const struct wave *w, struct waits_collective *ret)
+/* Which operation the kernel or device function around a wave is of.  @param ret  Points into the name. */
+static bool find_code(struct look *l, const struct wave *w, struct waits_collective *ret)
 {
 	struct code_symbol f;
 
-	return code_function(&l->code, w->pc, &f) == 0 && waits_collective_read(f.raw, ret) == 0 && ret->is_function;
+	return code_function(&l->code, w->pc, &f) == 0 && waits_collective_read(f.raw, ret) == 0;
+}
+
+static bool find_function(struct look *l, const struct wave *w, struct waits_collective *ret)
+{
+	return find_code(l, w, ret) && ret->is_function;
 }
 
 /* A wave that does not say which packet it is of has no kernel either, where it is in a device function. */
@@ -86,29 +93,51 @@ static struct launch *launch_of(struct launches *s, const struct wave *w)
 	return &s->list[s->n++];
 }
 
-/* The kernel is named after one operation of many: what it does is said by the device function
- * around the wave. */
+/* Take the name of an operation.  @return whether it is the one that was taken before, or the first. */
+static bool take_name(char *to, size_t size, const struct waits_word_of_name *name)
+{
+	const size_t n = name->size;
+	const bool is_same = !to[0] || (strlen(to) == n && !memcmp(to, name->text, n));
+
+	if (!name->text || n >= size)
+		return true;
+	memcpy(to, name->text, n);
+	to[n] = '\0';
+	return is_same;
+}
+
+/*
+ * The kernel is named after one operation of many: what it does is said by the device function around the wave.  A
+ * kernel of NCCL's has the function that it is named after inside it, and waits in itself for waves that are in others.
+ */
 static void take_operation(struct launches *s, struct launch *to, const struct wave *w)
 {
 	struct waits_collective c;
-	size_t n;
 
 	if (w->site == to->site)
 		return;
 	to->site = w->site;
 	to->is_pair = to->is_ring = false;
-	if (!find_function(s->look, w, &c))
+	if (!find_code(s->look, w, &c)) {
+		to->is_elsewhere = true;
 		return;
+	}
+	if (!c.is_function) {
+		take_name(to->inside, sizeof(to->inside), &c.operation);
+		return;
+	}
 	to->is_pair = waits_rccl_is_pair(&c);
 	to->is_ring = waits_rccl_is_ring(&c);
-	n = c.operation.size;
-	if (n >= sizeof(to->operation))
-		return;
-	if (to->operation[0] &&
-	    (strlen(to->operation) != n || memcmp(to->operation, c.operation.text, n) != 0))
+	if (!take_name(to->operation, sizeof(to->operation), &c.operation))
 		to->differs = true;
-	memcpy(to->operation, c.operation.text, n);
-	to->operation[n] = '\0';
+}
+
+/* @return the name of the operation; NULL: it is not known, or there are several. */
+static const char *name_of(struct look *l, const struct launch *from)
+{
+	if (from->operation[0])
+		return from->differs ? NULL : from->operation;
+	return look_is_nvidia(l) && !from->is_elsewhere && from->inside[0] ? from->inside : NULL;
 }
 
 /* Where a wave is in its workgroup; the function around it was just looked up. */
@@ -231,24 +260,11 @@ static int read_launch(struct look *l, const struct launch *from, struct rpc_col
 	return 0;
 }
 
-/*
- * The first warp of a block has the lane that waits for data, and no other one goes on before it: of NCCL's others
- * nothing has to be known.
- */
-static int read_nccl(struct look *l, const struct launch *from, struct rpc_collective *to)
-{
-	uint64_t waits = 0;
-
-	for (uint32_t i = 0; i < WAITS_NCCL_CHANNELS_MAX; i++)
-		waits |= (uint64_t)(from->groups[i].ring & 1) << i;
-	return look_at_nccl(l, from->first, waits, to);
-}
-
 static int read_any(struct look *l, struct launch *from, struct rpc_collective *to)
 {
 	if (look_is_nvidia(l)) {
 		to->dispatch = from->first->dispatch;
-		return read_nccl(l, from, to);
+		return look_at_nccl(l, from->first, to);
 	}
 	find_arguments(l, from);
 	to->dispatch = from->dispatch;
@@ -262,6 +278,7 @@ static void add(struct launches *s, struct launch *from, struct rpc_why_get_resu
 				    .queue_id = from->first->queue_id,
 				    .waves = from->waves,
 				    .confidence = RPC_CONFIDENCE_INFERRED };
+	const char *name;
 	int r = read_any(l, from, &c);
 
 	if (r == -EINVAL)
@@ -270,8 +287,9 @@ static void add(struct launches *s, struct launch *from, struct rpc_why_get_resu
 		look_missing(l, "collective operations: what their kernels were given is not readable");
 	if (r < 0)
 		return;
-	if (from->operation[0] && !from->differs)
-		c.operation = rpc_arena_strdup(l->arena, from->operation);
+	name = name_of(l, from);
+	if (name)
+		c.operation = rpc_arena_strdup(l->arena, name);
 	ret->collectives[ret->n_collectives++] = c;
 }
 

@@ -224,10 +224,9 @@ void look_at_collectives(struct look *l, struct rpc_why_get_result *ret);
 
 /**
  * Tell of a dispatch of NCCL's what was read of its communicator.
- * @param waits  Blocks of which the first warp is in the function that receives, a bit for each.
  * @return 0, -EINVAL (another layout), -EIO.
  */
-int look_at_nccl(struct look *l, const struct wave *first, uint64_t waits, struct rpc_collective *to);
+int look_at_nccl(struct look *l, const struct wave *first, struct rpc_collective *to);
 
 /* receives.c */
 

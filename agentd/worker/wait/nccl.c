@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Communicators of NCCL, as they were read while the devices stood still.  A kernel that is in the function which
- * receives along a ring, and of whose connection no more has come than kernels before it have taken, waits for the rank
+ * receives along a ring, and by whose connection no more has come than kernels before it have taken, waits for the rank
  * in front of it, as those of RCCL do (receives.c).
  */
 #include <errno.h>
@@ -22,7 +22,7 @@ static const struct target_collective *find(const struct look *l, const struct w
 	return NULL;
 }
 
-int look_at_nccl(struct look *l, const struct wave *first, uint64_t waits, struct rpc_collective *to)
+int look_at_nccl(struct look *l, const struct wave *first, struct rpc_collective *to)
 {
 	const struct target_collective *c = find(l, first);
 	struct look_awaited list[WAITS_NCCL_CHANNELS_MAX] = { 0 };
@@ -37,17 +37,19 @@ int look_at_nccl(struct look *l, const struct wave *first, uint64_t waits, struc
 	to->ranks = c->ranks;
 	to->previous = c->previous;
 	to->next = c->next;
-	if (waits & c->unread)
+	if (c->unread)
 		look_missing(l, "collective operations: what some blocks receive is not readable, or does not fit together");
-	if (waits & c->left)
+	if (c->left)
 		look_missing(l, "collective operations: what some blocks receive was not read, for lack of time, "
 				"or because there are too many");
+	if (c->empty)
+		look_missing(l, "collective operations: before NCCL 2.22, what blocks receive with the protocols LL and LL128 "
+				"is not told");
 	for (uint32_t i = 0; i < c->n_receives; i++) {
 		const struct target_receive *r = &c->receives[i];
 
-		if (waits >> r->block & 1)
-			list[n++] = (struct look_awaited){ .workgroup = r->block, .from = r->from,
-							   .arrived = r->arrived, .taken = r->taken };
+		list[n++] = (struct look_awaited){ .workgroup = r->block, .from = r->from, .arrived = r->arrived,
+						   .taken = r->taken };
 	}
 	look_tell_awaited(l, list, n, l->seen->waves.collectives_us, to);
 	return 0;

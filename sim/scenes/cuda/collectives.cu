@@ -26,6 +26,9 @@ FUNCTION(AllGather_RING_SIMPLE, 4)
 FUNCTION(ReduceScatter_Sum_f32_RING_SIMPLE, 5)
 FUNCTION(Broadcast_RING_SIMPLE, 6)
 FUNCTION(SendRecv, 7)
+FUNCTION(AllReduce_Sum_f32_RING_LL128, 8)
+FUNCTION(AllGather_RING_LL, 9)
+FUNCTION(AllGather_RING_LL128, 10)
 
 /* As in NCCL, a kernel is named after one of the functions that it may execute. */
 __global__ void ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096> const args)
@@ -40,6 +43,9 @@ __global__ void ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage
 	case 3: ncclDevFunc_AllGather_RING_SIMPLE(); break;
 	case 4: ncclDevFunc_ReduceScatter_Sum_f32_RING_SIMPLE(); break;
 	case 5: ncclDevFunc_Broadcast_RING_SIMPLE(); break;
+	case 6: ncclDevFunc_AllReduce_Sum_f32_RING_LL128(); break;
+	case 7: ncclDevFunc_AllGather_RING_LL(); break;
+	case 8: ncclDevFunc_AllGather_RING_LL128(); break;
 	default: ncclDevFunc_SendRecv();
 	}
 }

@@ -278,6 +278,7 @@ WAITS = {
     ("cuda", "exited-before-grid"): r"CAUSE  1 of 8 blocks of reduce is not there: \(5,0,0\); ended without coming, or never started",
     ("cuda", "fault-at-barrier"): r"CAUSE  warp 3 of block \(2,0,0\) of gemm, .* \(train\.cu:62\), has stopped \(memory_violation\)",
     ("cuda", "fault-before-cluster"): r"CAUSE  warp 5 of block \(5,0,0\) of halo, .* \(clusters\.cu:12\), has stopped \(memory_violation\)",
+    ("cuda", "late-rank"): r"RANK   2 of a communicator of 8: in AllReduce, .* waits for rank 1 \(not seen\)",
     ("cuda", "retired-consumers"): r"CAUSE  block \(0,0,0\) of grouped_gemm and 23 more: warp 0 waits on mbarrier 0x700 \(phase 0, 1 of 1 ",
     ("cuda", "two-places"): r"MAYBE  a circle: lanes 1-31 of warp 0 of block \(0,0,0\) of reduce, .* wait for lane 0 ",
     ("cuda", "unset-flag"): r"WAITS  lane 0 of warp 0 of block .* of forward, .* polls the word at 0x7f5c80000000 \(value 0x6\) until",

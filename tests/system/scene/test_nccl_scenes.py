@@ -16,6 +16,8 @@ from harness import BIN, ROOT, CudaScene, wait_until
 
 CUBIN = ROOT / "sim/scenes/cuda/collectives-sm_90.cubin"
 KERNEL = "_Z39ncclDevKernel_AllReduce_Sum_f32_RING_LL24ncclDevKernelArgsStorageILm4096EE"
+LL, LL128 = "_Z37ncclDevFunc_AllReduce_Sum_f32_RING_LLv", "_Z40ncclDevFunc_AllReduce_Sum_f32_RING_LL128v"
+GATHER_LL = "_Z29ncclDevFunc_AllGather_RING_LLv"
 REDUCE, GATHER = "_Z41ncclDevFunc_AllReduce_Sum_f32_RING_SIMPLEv", "_Z33ncclDevFunc_AllGather_RING_SIMPLEv"
 N = 4
 CIRCLE = ("MAYBE  a circle: rank0,rank2 wait in AllReduce for rank1,rank3, which are not in it; "
@@ -67,10 +69,12 @@ def first_line(shown):
     return " ".join(words).replace("  [", " [")
 
 
-def test_job_names_the_circle():
+@pytest.mark.parametrize("functions", [(REDUCE, GATHER), (LL, GATHER_LL), (LL128, "_Z32ncclDevFunc_AllGather_RING_LL128v"),
+                                       (KERNEL, GATHER_LL)])
+def test_job_names_the_circle(functions):
     with Ranks() as s:
         for rank in range(N):
-            s.start_rank(rank)
+            s.start_rank(rank, **{"in": functions[rank % 2]})
         shown = s.job()
         assert first_line(shown) == CIRCLE, shown
         found = json.loads(s.job("-j"))["ranks"]
@@ -142,12 +146,19 @@ LAYOUTS = {"2.19": (48, 64, 240, 304, 104), "2.20": (64, 80, 272, 288, 96), "2.2
            "2.22": (56, 64, 368, 304, 104), "2.25": (64, 80, 352, 304, 104), "2.26": (64, 96, 368, 304, 104),
            "2.30": (56, 96, 368, 304, 104)}
 PEERS, ORDER, CONNECTIONS, COUNTS, RANKS = COMM + 0x8000, COMM + 0xA000, COMM + 0xB000, COMM + 0xF000, 8
+# Each channel has a buffer of LL and one of LL128, of 8 slots each.
+BUFFERS, SLOT, SLOTS = COMM + 0x10000, 256, 8
+
+
+def flag_at(channel, slot, protocol=LL):
+    """Where the flag of a slot's first line is: of LL the first one of two."""
+    return BUFFERS + (2 * channel + (protocol == LL128)) * SLOTS * SLOT + slot * SLOT + (120 if protocol == LL128 else 4)
 
 
 def memory(layout, channels=2, rank=3, arrived=100, taken=100):
     """A communicator of 8 ranks, as one region, and what a test may change in it: the places of its parts."""
     pointer, first, stride, receive, step = LAYOUTS[layout]
-    image = bytearray(0x10000)
+    image = bytearray(0x14000)
 
     def put(form, address, *values):
         struct.pack_into("<" + form, image, address - COMM, *values)
@@ -163,15 +174,21 @@ def memory(layout, channels=2, rank=3, arrived=100, taken=100):
         put("Q", peer + receive + 48, COUNTS + 8 * i)
         put("Q", peer + receive + step, taken)
         put("Q", COUNTS + 8 * i, arrived)
+        put("QQ", peer + receive, flag_at(i, 0) - 4, flag_at(i, 0, LL128) - 120)
+        # What came last by each slot was taken.
+        for old in range(taken - SLOTS, taken):
+            put("IxxxxI", flag_at(i, old % SLOTS), old + 1, old + 1)
+            put("Q", flag_at(i, old % SLOTS, LL128), old + 1)
+    put("II", COMM + (8 if layout == "2.19" else 16), SLOTS * SLOT, SLOTS * SLOT)
     return image
 
 
 class One(CudaScene):
-    def __init__(self, image, function=REDUCE, mask=3, more=(), grid=2):
+    def __init__(self, image, function=REDUCE, mask=3, more=(), grid=2, more_warps=()):
         super().__init__(app=None)
         self.script = [f"gpu memory global {COMM:#x} size={len(image)}", *plants(image), *more,
                        f"gpu launch {KERNEL} grid={grid} block=64 args=p:{COMM:#x},l:{mask}",
-                       *([f"gpu warp 0 0 0 sms={grid} warps=2 in={function} pc=0x10"] if function else [])]
+                       f"gpu warp 0 0 0 sms={grid} warps=2 in={function} pc=0x10", *more_warps]
 
     def __enter__(self):
         super().__enter__()
@@ -191,9 +208,11 @@ def plants(image):
     return [f"gpu memory global {COMM + at:#x} hex={image[at:at + 64].hex()}" for at in range(0, len(image), 64) if any(image[at:at + 64])]
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_every_release_is_told_apart(layout):
-    with One(memory(layout)) as s:
+@pytest.mark.parametrize("layout, function", [*((layout, REDUCE) for layout in LAYOUTS), *((layout, LL) for layout in LAYOUTS),
+                                              ("2.30", LL128), ("2.30", KERNEL)])
+def test_every_release_is_told_apart(layout, function):
+    """The kernel has the function for few elements inside it."""
+    with One(memory(layout), function) as s:
         doc = s.why()
     found, = doc["collectives"]
     assert (found["rank"], found["ranks"], found["previous"], found["next"]) == (3, RANKS, 2, 4), found
@@ -212,10 +231,56 @@ def test_a_block_has_the_channel_of_its_bit():
             assert s.why()["collectives"][0].get("waits_for") == waits_for
 
 
+@pytest.mark.parametrize("protocol, function", [(LL, LL), (LL, KERNEL), (LL, GATHER_LL), (LL128, LL128),
+                                                (LL128, "_Z32ncclDevFunc_AllGather_RING_LL128v")])
+def test_a_flag_says_that_data_has_come(protocol, function):
+    """By the first channel it has; the other one is read when that has, too."""
+    image = memory("2.30")
+    for channel, waits_for in ((0, [2]), (1, None)):
+        struct.pack_into("<I", image, flag_at(channel, 100 % SLOTS, protocol) - COMM, 101)
+        with One(image, function) as s:
+            doc = s.why()
+        assert doc["complete"] and doc["collectives"][0].get("waits_for") == waits_for, doc
+
+
+@pytest.mark.parametrize("function, waits_for", [(LL, None), (GATHER_LL, [2])])
+def test_first_steps_of_few_elements_may_be_empty(function, waits_for):
+    """By the slot of step 102 data has come, and by those of 100 and 101 none: only an all-reduce may leave these out."""
+    image = memory("2.30")
+    for channel in 0, 1:
+        struct.pack_into("<I", image, flag_at(channel, 102 % SLOTS) - COMM, 103)
+    with One(image, function) as s:
+        doc = s.why()
+    assert doc["complete"] and doc["collectives"][0].get("waits_for") == waits_for, doc
+
+
+@pytest.mark.parametrize("second", ["_Z20ncclDevFunc_SendRecvv", LL, "_Z41ncclDevFunc_AllReduce_Sum_f32_TREE_SIMPLEv"])
+def test_a_kernel_may_wait_for_its_other_warps(second):
+    """Its first warps stand in the kernel itself, but the others in a function."""
+    with One(memory("2.30"), KERNEL, more_warps=[f"gpu warp 0 0 1 sms=2 in={second} pc=0x10"]) as s:
+        found, = s.why()["collectives"]
+    assert "waits_for" not in found and found["operation"] == ("SendRecv" if "SendRecv" in second else "AllReduce"), found
+
+
+def test_a_rank_is_late_for_a_small_operation():
+    """The scene, as who replays it sees it, and without its fault."""
+    for more, late in (("", True), ("in=" + LL128, True), ("flag=65", False), ("flag=65,in=" + LL128, False)):
+        with CudaScene(app=None) as s:
+            app = s.start("app", [BIN / "gpu-agent-cuda-simapp", "--scene", "late-rank", *(["--set", more] if more else [])],
+                          env={"LD_LIBRARY_PATH": str(s.libraries)})
+            app.wait_line()
+            shown = s.ctl("why", app.pid)
+        text = " ".join(shown.stdout.split())
+        print(shown.stdout, shown.stderr)
+        said = "RANK 2 of a communicator of 8: in AllReduce, operations that are not told apart (16 waves of queue 0)"
+        assert said + (", waits for rank 1 (not seen) [inferred]" if late else " [inferred]") in text, (more, text)
+        assert shown.returncode == 0 and "CAUSE" not in text and ("waits for" in text) == late, (more, text)
+
+
 # Functions that count otherwise, or in which a rank need not receive: rank and communicator are told.
 @pytest.mark.parametrize("function, operation", [
-    ("_Z37ncclDevFunc_AllReduce_Sum_f32_RING_LLv", "AllReduce"), ("_Z41ncclDevFunc_AllReduce_Sum_f32_TREE_SIMPLEv", "AllReduce"),
-    ("_Z33ncclDevFunc_Broadcast_RING_SIMPLEv", "Broadcast"), ("_Z20ncclDevFunc_SendRecvv", "SendRecv"), (None, None)])
+    ("_Z41ncclDevFunc_AllReduce_Sum_f32_TREE_SIMPLEv", "AllReduce"),
+    ("_Z33ncclDevFunc_Broadcast_RING_SIMPLEv", "Broadcast"), ("_Z20ncclDevFunc_SendRecvv", "SendRecv")])
 def test_nothing_is_claimed_of_other_functions(function, operation):
     with One(memory("2.30"), function) as s:
         found, = s.why()["collectives"]
@@ -233,6 +298,21 @@ def test_two_samples_that_are_alike_say_since_when():
         s.control(f"memory global {COUNTS:#x} hex=63")
         time.sleep(1.1)
         assert "unchanged_since_us" not in s.why(since=second["sample"])["collectives"][0]
+
+
+def test_a_small_operation_that_moves_was_never_unchanged():
+    """Between two samples eight steps have come and have been taken, so that in both the next one has not come."""
+    with One(memory("2.30"), LL) as s:
+        first = s.why()
+        for channel in 0, 1:
+            for old in range(100, 108):
+                for half in 0, 8:
+                    s.control(f"memory global {flag_at(channel, old % SLOTS) + half:#x} hex={old + 1:02x}")
+            s.control(f"memory global {CONNECTIONS + 0x200 * channel + 304 + 104:#x} hex={108:02x}")
+        time.sleep(1.1)
+        doc = s.why(since=first["sample"])
+        assert doc["complete"] and doc["collectives"][0]["waits_for"] == [2], doc
+        assert "unchanged_since_us" not in doc["collectives"][0], doc
 
 
 def test_a_count_may_be_in_memory_of_the_host():
@@ -262,6 +342,16 @@ UNREAD = {
 }
 
 
+# What leads to the flags of the second channel, and what is in its slots.
+BUFFER = CONNECTIONS + 0x200 + 304
+UNREAD_LL = {
+    "no_buffer": (BUFFER, "Q", 0), "buffer_nowhere": (BUFFER, "Q", 0x1000), "buffer_at_the_end": (BUFFER, "Q", 0xFFFFFFFFFFFFFFF0),
+    "buffer_odd": (BUFFER, "Q", flag_at(1, 0) + 4), "count_odd": (BUFFER + 48, "Q", COUNTS + 1),
+    "flag_of_another_slot": (flag_at(1, 4), "I", 102), "half_a_line": (flag_at(1, 5), "I", 86),
+    "second_of_another_slot": (flag_at(1, 3) + 8, "I", 3),
+}
+
+
 def changed(place):
     image = memory("2.30")
     address, form, value = place
@@ -286,6 +376,21 @@ def test_a_channel_that_does_not_fit_says_nothing(name):
     # The other one does.
     assert doc["collectives"][0]["waits_for"] == [2], doc
     assert [m for m in doc["missing"] if m.startswith("collective operations: what some blocks receive is not readable")], doc
+
+
+@pytest.mark.parametrize("name", UNREAD_LL)
+def test_a_buffer_that_does_not_fit_says_nothing(name):
+    with One(changed(UNREAD_LL[name]), LL) as s:
+        doc = s.why()
+    assert doc["collectives"][0]["waits_for"] == [2], doc
+    assert [m for m in doc["missing"] if m.startswith("collective operations: what some blocks receive is not readable")], doc
+
+
+@pytest.mark.parametrize("size", [0, 1016, 0xFFFFFFFF])
+def test_a_buffer_of_no_size_says_nothing(size):
+    with One(changed((COMM + 16, "I", size)), LL) as s:
+        doc = s.why()
+    assert "waits_for" not in doc["collectives"][0] and not doc["complete"], doc
 
 
 def test_arguments_that_lead_nowhere_are_told_so():

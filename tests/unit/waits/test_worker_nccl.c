@@ -13,12 +13,28 @@
 #define PEERS	 (COMM + 0x9000)
 #define PEER	 (COMM + 0xa000)
 #define COUNT	 (COMM + 0xb000)
+#define BUFFER	 (COMM + 0xc000)
+#define SLOT	 256u
 #define CHANNELS 64u
 #define LAUNCHES 20u
 
 /* Memory of a device, with a communicator of four ranks, of NCCL 2.27 and later; all channels have one connection. */
-static uint8_t image[0xc000];
+static uint8_t image[0xe000];
 static uint32_t reads;
+
+/* What a warp may stand in; its pc is the position. */
+static const struct nccl_function functions[] = {
+	{ 0, 0, { WAITS_NCCL_SIMPLE, false, true } },	    { 0, 0, { WAITS_NCCL_LL, false, true } },
+	{ 0, 0, { WAITS_NCCL_LL128, false, false } },	    { 0, 0, { WAITS_NCCL_LL, true, true } },
+	{ 0, 0, { WAITS_NCCL_NO_PROTOCOL, false, false } },
+};
+enum { IN_SIMPLE, IN_LL, IN_LL128_GATHER, IN_LL_KERNEL, IN_OTHER, NOWHERE };
+
+static const struct nccl_function *function_of(const void *ctx, const struct wave *w)
+{
+	(void)ctx;
+	return w->pc < ARRAY_SIZE(functions) ? &functions[w->pc] : NULL;
+}
 
 static bool is_kernel(const void *ctx, const struct wave *w)
 {
@@ -64,20 +80,32 @@ static void make_image(void)
 	put(PEER + 304 + 48, COUNT, 8);
 	put(PEER + 304 + 104, 100, 8);
 	put(COUNT, 100, 8);
+	/* Slots of LL and LL128: what has come last of each is of steps that were taken. */
+	put(COMM + 16, 8 * SLOT, 4);
+	put(COMM + 20, 8 * SLOT, 4);
+	put(PEER + 304, BUFFER, 8);
+	put(PEER + 304 + 8, BUFFER + 8 * SLOT, 8);
+	for (uint32_t slot = 0; slot < 8; slot++) {
+		const uint32_t step = slot < 4 ? 96 + slot : 88 + slot;
+
+		put(BUFFER + (uint64_t)slot * SLOT + 4, step + 1, 4);
+		put(BUFFER + (uint64_t)slot * SLOT + 12, step + 1, 4);
+		put(BUFFER + (8 + (uint64_t)slot) * SLOT + 120, step + 1, 8);
+	}
 }
 
 struct stop {
 	struct rpc_arena arena;
 	struct wave waves[LAUNCHES * CHANNELS];
 	struct target_arguments arguments[LAUNCHES];
-	uint8_t bytes[16];
+	uint8_t bytes[32];
 	struct target_waves all;
 };
 
 /* So many dispatches, of so many blocks with a warp each. */
 static void make_waves(struct stop *s, uint32_t launches, uint32_t blocks)
 {
-	const uint64_t words[2] = { COMM, UINT64_MAX };
+	const uint64_t words[4] = { COMM, UINT64_MAX };
 
 	memset(s, 0, sizeof(*s));
 	rpc_arena_init(&s->arena, 1 << 20);
@@ -88,7 +116,7 @@ static void make_waves(struct stop *s, uint32_t launches, uint32_t blocks)
 		for (uint32_t b = 0; b < blocks; b++)
 			s->waves[s->all.n_waves++] = (struct wave){ .dispatch = i, .has_dispatch = true,
 								    .kernel_handle = 1, .has_workgroup = true,
-								    .workgroup = { b } };
+								    .has_wave_in_group = true, .workgroup = { b } };
 	}
 	s->all.waves = s->waves;
 	s->all.arguments = s->arguments;
@@ -100,7 +128,7 @@ static void make_waves(struct stop *s, uint32_t launches, uint32_t blocks)
 static void each_block_says_of_whom_it_has_nothing(void)
 {
 	static struct stop s;
-	const struct nccl_source from = { is_kernel, read_image, NULL, 0 };
+	const struct nccl_source from = { is_kernel, function_of, read_image, NULL, 0 };
 
 	make_waves(&s, 1, 3);
 	nccl_read(&from, &s.arena, &s.all);
@@ -122,7 +150,7 @@ static void each_block_says_of_whom_it_has_nothing(void)
 static void reads_are_bounded(void)
 {
 	static struct stop s;
-	const struct nccl_source from = { is_kernel, read_image, NULL, 0 };
+	const struct nccl_source from = { is_kernel, function_of, read_image, NULL, 0 };
 	const struct target_collective *c;
 
 	make_waves(&s, LAUNCHES, CHANNELS);
@@ -138,10 +166,128 @@ static void reads_are_bounded(void)
 	rpc_arena_deinit(&s.arena);
 }
 
+/* Two blocks of two warps each.  @return how many have received nothing. */
+static uint32_t read_two(struct stop *s, uint32_t first, uint32_t second)
+{
+	static const struct nccl_source from = { is_kernel, function_of, read_image, NULL, 0 };
+
+	for (uint32_t i = 0; i < 4; i++) {
+		s->waves[i] = s->waves[0];
+		s->waves[i].workgroup[0] = i / 2;
+		/* Warps may be listed in any order. */
+		s->waves[i].wave_in_group = (uint8_t)(1 - i % 2);
+		s->waves[i].pc = s->waves[i].wave_in_group ? second : first;
+	}
+	s->all.n_waves = 4;
+	reads = 0;
+	nccl_read(&from, &s->arena, &s->all);
+	return s->all.collectives[0].n_receives;
+}
+
+static void what_warps_stand_in_says_how_data_comes(void)
+{
+	static const struct {
+		uint32_t first, second, n, reads;
+	} rows[] = {
+		/* Communicator and first channel take 4 reads; each block 5 and those of what has come. */
+		{ IN_SIMPLE, IN_SIMPLE, 2, 4 + 2 * 6 },
+		{ IN_LL, IN_LL, 2, 4 + 2 * 13 },
+		{ IN_LL128_GATHER, IN_LL128_GATHER, 2, 4 + 2 * 6 },
+		{ IN_LL_KERNEL, IN_LL_KERNEL, 2, 4 + 2 * 13 },
+		{ IN_SIMPLE, NOWHERE, 2, 4 + 2 * 6 },
+		/* The first warp is elsewhere, or may wait for the other one. */
+		{ IN_OTHER, IN_SIMPLE, 0, 4 },
+		{ NOWHERE, IN_LL, 0, 4 },
+		{ IN_LL_KERNEL, IN_OTHER, 0, 4 },
+		{ IN_LL_KERNEL, IN_LL, 0, 4 },
+		{ IN_LL_KERNEL, NOWHERE, 0, 4 },
+	};
+	static struct stop s;
+
+	make_waves(&s, 1, 2);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		TEST_ROW_EQ(i, read_two(&s, rows[i].first, rows[i].second), rows[i].n);
+		TEST_ROW_EQ(i, reads, rows[i].reads);
+		TEST_ROW_EQ(i, s.all.collectives[0].unread | s.all.collectives[0].left | s.all.collectives[0].empty, 0);
+	}
+	rpc_arena_deinit(&s.arena);
+}
+
+/* The next step is 100, of slot 4.  Where steps may be empty, the first data may have come by any slot. */
+static void flags_of_all_slots_count_where_steps_may_be_empty(void)
+{
+	static struct stop s;
+
+	make_waves(&s, 1, 2);
+	for (uint32_t slot = 0; slot < 8; slot++) {
+		make_image();
+		put(BUFFER + (uint64_t)slot * SLOT + 4, slot < 4 ? 105 + slot : 97 + slot, 4);
+		TEST_ROW_EQ(slot, read_two(&s, IN_LL, IN_LL), 0);
+		TEST_ROW_EQ(slot, s.all.collectives[0].unread, 0);
+	}
+	make_image();
+	put(BUFFER + 12 * SLOT + 120, 109, 8);
+	TEST_EQ(read_two(&s, IN_LL128_GATHER, NOWHERE), 0);
+	TEST_EQ(read_two(&s, IN_LL, NOWHERE), 2);
+	rpc_arena_deinit(&s.arena);
+}
+
+static void buffers_that_do_not_fit_say_nothing(void)
+{
+	static const struct {
+		uint64_t at, value;
+		size_t size;
+	} wrong[] = {
+		{ PEER + 304, 0, 8 },		{ PEER + 304, BUFFER + 8, 8 },
+		{ PEER + 304, COMM - 0x1000, 8 }, { PEER + 304, UINT64_MAX - 15, 8 },
+		{ COMM + 16, 0, 4 },		{ COMM + 16, UINT32_MAX, 4 },
+		{ COMM + 16, 64 * SLOT, 4 },	{ BUFFER + 4 * SLOT + 4, 102, 4 },
+		{ BUFFER + 6 * SLOT + 12, 87, 4 },
+	};
+	static struct stop s;
+
+	make_waves(&s, 1, 2);
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		make_image();
+		put(wrong[i].at, wrong[i].value, wrong[i].size);
+		TEST_ROW_EQ(i, read_two(&s, IN_LL, IN_LL), 0);
+		TEST_ROW_EQ(i, s.all.collectives[0].unread, 3);
+	}
+	rpc_arena_deinit(&s.arena);
+}
+
+/* Those have nothing behind the address of their work. */
+static void kernels_before_2_22_may_have_empty_channels(void)
+{
+	static struct stop s;
+
+	make_waves(&s, 1, 2);
+	s.arguments[0].size = 24;
+	TEST_EQ(read_two(&s, IN_LL, IN_LL), 0);
+	TEST_EQ(s.all.collectives[0].empty, 3);
+	TEST_EQ(read_two(&s, IN_SIMPLE, IN_SIMPLE), 2);
+	TEST_EQ(s.all.collectives[0].empty, 0);
+	rpc_arena_deinit(&s.arena);
+}
+
+static void code_is_found_by_its_address(void)
+{
+	static struct nccl_function list[] = { { 0x100, 0x80, { WAITS_NCCL_LL, true, true } },
+					       { 0x200, 0x80, { WAITS_NCCL_LL, false, true } } };
+	static const struct nccl_functions f = { list, 2, 2 }, none = { 0 };
+
+	TEST_EQ(nccl_functions_around(&f, 0xff) == NULL && nccl_functions_around(&f, 0x180) == NULL, true);
+	TEST_EQ(nccl_functions_around(&f, 0x100) == &list[0] && nccl_functions_around(&f, 0x17f) == &list[0], true);
+	TEST_EQ(nccl_functions_around(&f, 0x27f) == &list[1] && nccl_functions_around(&f, UINT64_MAX) == NULL, true);
+	TEST_EQ(nccl_functions_around(&none, 0x100) == NULL, true);
+	TEST_EQ(nccl_functions_has_kernel(&f, 0x100), true);
+	TEST_EQ(nccl_functions_has_kernel(&f, 0x110) || nccl_functions_has_kernel(&f, 0x200), false);
+}
+
 static void nothing_is_read_when_the_stop_is_over(void)
 {
 	static struct stop s;
-	const struct nccl_source from = { is_kernel, read_image, NULL, 1 };
+	const struct nccl_source from = { is_kernel, function_of, read_image, NULL, 1 };
 
 	make_waves(&s, 1, 2);
 	nccl_read(&from, &s.arena, &s.all);
@@ -151,4 +297,6 @@ static void nothing_is_read_when_the_stop_is_over(void)
 }
 
 TEST_SUITE(worker_nccl, TEST(each_block_says_of_whom_it_has_nothing), TEST(reads_are_bounded),
-	   TEST(nothing_is_read_when_the_stop_is_over));
+	   TEST(what_warps_stand_in_says_how_data_comes), TEST(flags_of_all_slots_count_where_steps_may_be_empty),
+	   TEST(buffers_that_do_not_fit_say_nothing), TEST(kernels_before_2_22_may_have_empty_channels),
+	   TEST(code_is_found_by_its_address), TEST(nothing_is_read_when_the_stop_is_over));
