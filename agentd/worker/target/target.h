@@ -130,8 +130,8 @@ struct target_collective {
 	struct target_receive *receives;
 	uint32_t n_receives;
 	/**
-	 * Blocks that are there, and of which it is not known, a bit each: memory does not say, or it was not read for lack
-	 * of time, or the release may have given them nothing to receive.
+	 * Blocks that are there, and of which it is not known, a bit each: memory does not say, or it was not read for
+	 * lack of time, or the release may have given them nothing to receive.
 	 */
 	uint64_t unread, left, empty;
 };

@@ -28,7 +28,7 @@ struct launch {
 	uint32_t waves;
 	uint32_t site;      /* Of the wave that was looked at last. */
 	char operation[32]; /* By the names of device functions; "": none was seen. */
-	char inside[32];    /* NVIDIA: of the function that is inside the kernel, where waves stand in the kernel itself. */
+	char inside[32];    /* NVIDIA: of the function inside the kernel, where waves stand in the kernel itself. */
 	bool differs;       /* They are of several operations. */
 	bool is_elsewhere;  /* Some waves are in code that no name tells. */
 	bool is_pair, is_ring; /* How the function of that site receives. */
