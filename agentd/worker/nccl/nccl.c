@@ -11,6 +11,8 @@
 #include "waits/collective/nccl.h"
 
 #define NO_LAYOUT WAITS_NCCL_LAYOUTS
+/* Ranks of which the order in a ring is read by one call, although three of them are enough. */
+#define ORDER_AT_ONCE 256u
 
 /* ------------------------------------------------------------------ code of an image --------- */
 
@@ -113,21 +115,36 @@ static bool read_u32(struct reading *r, uint64_t address, uint32_t *ret)
 	return true;
 }
 
+/* The first two ranks of a ring and the last one, in one call where there are not very many between them. */
+static bool read_order(struct reading *r, uint64_t address, uint32_t ranks, uint32_t ret[3])
+{
+	uint8_t bytes[4 * ORDER_AT_ONCE];
+	struct reader at;
+	const bool all = ranks <= ORDER_AT_ONCE;
+
+	if (!read_bytes(r, address, bytes, all ? 4 * ranks : 8))
+		return false;
+	reader_init(&at, bytes, all ? 4 * (size_t)ranks : 8);
+	ret[0] = reader_u32(&at);
+	ret[1] = ranks == 1 ? ret[0] : reader_u32(&at);
+	if (!all)
+		return read_u32(r, address + 4 * (uint64_t)(ranks - 1), &ret[2]);
+	reader_seek(&at, 4 * (size_t)(ranks - 1));
+	ret[2] = reader_u32(&at);
+	return true;
+}
+
 /* Read a channel, which has to have the ring that it says it has. */
 static bool read_channel(struct reading *r, uint64_t address, const struct waits_rccl_comm *comm,
 			 struct waits_rccl_channel *ret)
 {
 	uint8_t bytes[WAITS_RCCL_CHANNEL];
-	uint32_t last;
-	uint64_t two;
+	uint32_t order[3];
 
-	if (!read_bytes(r, address, bytes, sizeof(bytes)) ||
-	    waits_rccl_channel_read(bytes, sizeof(bytes), comm->ranks, ret) < 0)
-		return false;
-	if (comm->ranks == 1)
-		return read_u32(r, ret->order, &last) && waits_rccl_is_order(comm, ret, last, last, last);
-	return read_u64(r, ret->order, &two) && read_u32(r, ret->order + 4 * (uint64_t)(comm->ranks - 1), &last) &&
-	       waits_rccl_is_order(comm, ret, (uint32_t)two, (uint32_t)(two >> 32), last);
+	return read_bytes(r, address, bytes, sizeof(bytes)) &&
+	       waits_rccl_channel_read(bytes, sizeof(bytes), comm->ranks, ret) == 0 &&
+	       read_order(r, ret->order, comm->ranks, order) &&
+	       waits_rccl_is_order(comm, ret, order[0], order[1], order[2]);
 }
 
 /*
