@@ -117,8 +117,8 @@ ssize_t fd_pread_all(int fd, void *buf, size_t size, uint64_t offset);
  */
 int fd_read_file_at(int dir_fd, const char *path, size_t max, char **ret_data, size_t *ret_size);
 /**
- * The same for a file of sysfs.  The kernel makes its text once and gives all that there is room for (filesystems/sysfs.rst
- * of the kernel's documentation), so that nothing is read again only to find the end.
+ * The same for a file of sysfs.  The kernel makes its text once and gives all that there is room for
+ * (filesystems/sysfs.rst of the kernel's documentation), so that nothing is read again only to find the end.
  */
 int fd_read_attribute_at(int dir_fd, const char *path, size_t max, char **ret_data, size_t *ret_size);
 /** fd_read_file_at() for a path that is absolute, or relative to the working directory. */

@@ -66,7 +66,10 @@ void out_json_fmt(struct out *o, const char *fmt, ...) __attribute__((format(pri
  * target process put into a name cannot break the document.
  */
 void out_json_str(struct out *o, const char *s, size_t size);
-/** Append the name of a member, which needs no escapes, with quotes and colon, and with a comma in front if it is not the first. */
+/**
+ * Append the name of a member, which needs no escapes, with quotes and colon, and with a comma in front if it is
+ * not the first.
+ */
 void out_json_name(struct out *o, const char *name, bool is_first);
 
 /** @return the sticky error: 0, -ENOMEM or -EFBIG. */

@@ -140,7 +140,10 @@ static void each_block_says_of_whom_it_has_nothing(void)
 		TEST_ROW_EQ(i, s.all.collectives[0].receives[i].block == i &&
 				       s.all.collectives[0].receives[i].from == 1, true);
 	TEST_EQ(s.all.collectives[0].unread | s.all.collectives[0].left, 0);
-	/* The communicator, the first channel and its order; of each block these two, its peer, its connection, and what has come. */
+	/*
+	 * The communicator, the first channel and its order; of each block these two, its peer, its connection, and
+	 * what has come.
+	 */
 	TEST_EQ(reads, 1 + 2 + 3 * 5);
 	/* Data has come. */
 	put(COUNT, 101, 8);
