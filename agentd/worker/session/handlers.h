@@ -73,13 +73,6 @@ int handlers_memory_read(void *ctx, struct rpc_call *call, struct rpc_arena *are
 			 const struct rpc_memory_read_params *params,
 			 struct rpc_memory_read_result *ret, struct agent_err *err);
 
-/**
- * Find the queue of a wave, and all devices.
- * @return 0, or negative with @p err.
- */
-int handlers_find_queue(struct target *t, struct rpc_arena *a, const struct rpc_wave_name *wave,
-			struct target_waves_from *ret, struct agent_err *err);
-
 /** Begin a request about values of a wave: what is asked for has still to be set. */
 void handlers_value_request(struct session *s, struct rpc_arena *a, const struct rpc_wave_name *wave,
 			    bool has_max_stop_ms, uint32_t max_stop_ms, struct value_request *ret);

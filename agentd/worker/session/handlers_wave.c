@@ -18,8 +18,9 @@ static int invalid(struct agent_err *err, const char *what)
 
 /* ------------------------------------------------------------------ its queue ---------------- */
 
-int handlers_find_queue(struct target *t, struct rpc_arena *a, const struct rpc_wave_name *wave,
-			struct target_waves_from *ret, struct agent_err *err)
+/* Find the queue of a wave, and all devices. */
+static int find_queue(struct target *t, struct rpc_arena *a, const struct rpc_wave_name *wave,
+		      struct target_waves_from *ret, struct agent_err *err)
 {
 	struct target_device *devices;
 	struct rpc_queue *queues;
@@ -69,7 +70,7 @@ void handlers_value_request(struct session *s, struct rpc_arena *a, const struct
 
 int handlers_value_begin(struct value_request *k, const char *lanes, struct agent_err *err)
 {
-	int r = handlers_find_queue(k->target, k->arena, k->wave, &k->from, err);
+	int r = find_queue(k->target, k->arena, k->wave, &k->from, err);
 
 	if (r == 0)
 		r = value_request_begin(k, err);
@@ -131,7 +132,7 @@ int handlers_wave_registers(void *ctx, struct rpc_call *call, struct rpc_arena *
 		return agent_err_set(err, RPC_ERROR_UNSUPPORTED, EOPNOTSUPP, NULL, NULL,
 				     "devices of this vendor do not show registers");
 	arena->limit = REPLY_MEMORY_MAX;
-	r = handlers_find_queue(t, arena, &params->wave, &from, err);
+	r = find_queue(t, arena, &params->wave, &from, err);
 	if (r < 0)
 		return r;
 	ms = readers_stop_begin(s, ms, &retry_ms);
@@ -314,7 +315,7 @@ static ssize_t read_wave_memory(struct session *s, struct rpc_arena *a,
 	int r = check_wave_memory(t, p, err);
 
 	if (r == 0)
-		r = handlers_find_queue(t, a, &p->wave, &from, err);
+		r = find_queue(t, a, &p->wave, &from, err);
 	if (r == 0 && !(t->ops->wave_spaces & TARGET_SPACE_BIT(p->space)))
 		r = find_aperture(&from, p->address, &what.space, err);
 	if (r == 0 && what.space == RPC_MEMORY_SPACE_SCRATCH && p->size > SCRATCH_BYTES_MAX)
