@@ -18,7 +18,8 @@ HEAD = re.compile(r"BUG: |WARNING: |UBSAN: |ODEBUG: |kernel BUG at|Oops|general 
                   r"INFO: lockdep is turned off")
 STAMP = re.compile(r"^(?:<\d+>)?\[ *\d+\.\d+\](?:\[[^\]]*\])? ?")
 # What differs from one run to the next, or from one kernel of the series to the next.
-VARIES = ((r"0x[0-9a-f]+|\b[0-9a-f]{16}\b", "ADDRESS"), (r"\+0x[0-9a-f]+/0x[0-9a-f]+|\+ADDRESS/ADDRESS", ""), (r"CPU: \d+ ", ""), (r"PID: \d+ ", ""),
+VARIES = ((r"0x[0-9a-f]+|\b[0-9a-f]{16}\b", "ADDRESS"), (r"\+0x[0-9a-f]+/0x[0-9a-f]+|\+ADDRESS/ADDRESS", ""),
+          (r"CPU: \d+ ", ""), (r"PID: \d+ ", ""),
           (r"(\.[ch]):\d+", r"\1"), (r" by task \S+|/\d+\b", ""), (r" \[#\d+\]", ""))
 LOCK = re.compile(r"\(([^(){}]+)\)\{[^}]*\}")
 CONTEXT = 60
