@@ -333,8 +333,8 @@ KFDTRAP_API void kfdtrap_destroy(struct kfdtrap *kt);
  * kfdtrap_attach() asks first.
  *
  * For a thread that the caller traces the kernel makes a context where it finds none, and crashes where the process is
- * just being killed (6.12.117, kfd_process.c:kfd_create_process()).  A handle that was made with the id of a thread that
- * nobody traces names the process as well, and only makes it look.
+ * just being killed (6.12.117, kfd_process.c:kfd_create_process()).  A handle that was made with the
+ * id of a thread that nobody traces names the process as well, and only makes it look.
  *
  * @param exceptions  Codes that wake dbg_fd and that kfdtrap_query_debug_event() reports.
  * @param dbg_fd      Gets one byte per event; the kernel keeps its own reference.  It must be
@@ -355,8 +355,9 @@ KFDTRAP_API int kfdtrap_enable(struct kfdtrap *kt, uint64_t exceptions, int dbg_
  * Commands 11 and 0: begin debugging, unless another debugger does so already, or the target does
  * not use the device (ENABLE would make it a user of it).
  *
- * A session that begins between the two has been taken from who began it, and is ended: it would stay with the target when
- * this process ends, and its own end would then write into freed memory of the kernel.
+ * A session that begins between the two has been taken from who began it, and is ended: it would
+ * stay with the target when this process ends, and its own end would then write into freed memory
+ * of the kernel.
  * @return as kfdtrap_enable(), but -EALREADY leaves a session alone that was there before; -ESRCH comes from
  *         command 11.
  */

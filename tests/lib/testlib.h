@@ -77,8 +77,8 @@ void *test_tail_alloc(size_t size);
 uint64_t test_random(void);
 
 /**
- * A time that usual machines need, on this one: as many times longer as TEST_PATIENCE is than the 20 seconds that tests in
- * Python have where nobody sets it.  Never shorter.
+ * A time that usual machines need, on this one: as many times longer as TEST_PATIENCE is than the
+ * 20 seconds that tests in Python have where nobody sets it.  Never shorter.
  */
 int test_slow_ms(int ms);
 
