@@ -117,39 +117,62 @@ def test_older_devices_are_understood(kernel):
         assert [party["ref"]["workgroup"] for party in wait["missing"]] == [[5, 0, 0], [7, 0, 0]] and not culprits(doc), wait
 
 
-def with_loops(path, n):
-    """The same kernels, and behind the code of the first one so many loops that poll as blocks of a grid do."""
+# R6 and R7 are the address of the workspace, as ptxas has it: ULDC and IMAD.U32, two of each.
+WORKSPACE = b"".join(w.to_bytes(8, "little") for w in (0x0000120000067AB9, 0x000FC60000000800, 0x0000110000077AB9, 0x000FE20000000800,
+                                                       0x00000007FF077E24, 0x000FE2000F8E00FF, 0x00000006FF067E24, 0x000FC8000F8E00FF))
+
+
+def with_loops(path, n, to="reduce_own", head=b""):
+    """The same kernels, and behind the code of one of them so many loops that poll as blocks of a grid do."""
     data = bytearray(CUBIN.read_bytes())
     table, = struct.unpack_from("<Q", data, 40)
     size, count, names = struct.unpack_from("<HHH", data, 58)
     at = [table + i * size for i in range(count)]
     strings, = struct.unpack_from("<Q", data, at[names] + 24)
     sections = {data[strings + struct.unpack_from("<I", data, s)[0]:].split(b"\0")[0].decode(): s for s in at}
-    (own, own_size), (last, _) = (struct.unpack_from("<QQ", data, sections[f".text.{name}"] + 24) for name in ("reduce_own", "reduce"))
-    assert own < last, "the loop of reduce() is behind the others"
+    (own, own_size), (last, _) = (struct.unpack_from("<QQ", data, sections[f".text.{name}"] + 24) for name in (to, "reduce"))
+    assert to == "reduce" or own < last, "the loop of reduce() is behind the others"
     loop = data[last + REDUCE["loop"]:last + REDUCE["end"]]
-    code = data[own:own + own_size] + loop * n
+    code = data[own:own + own_size] + (head + loop) * n
     data += bytes(-len(data) % 128)
-    struct.pack_into("<QQ", data, sections[".text.reduce_own"] + 24, len(data), len(code))
+    struct.pack_into("<QQ", data, sections[f".text.{to}"] + 24, len(data), len(code))
+    end = own_size
     data += code + bytes(-len(code) % 64)
     # An image ends with its tables: those of its sections, and then of its segments.
     segments, entry, number = *struct.unpack_from("<Q", data, 32), *struct.unpack_from("<HH", data, 54)
     tables = data[table:table + count * size], data[segments:segments + number * entry]
     struct.pack_into("<QQ", data, 32, len(data) + len(tables[0]), len(data))
     path.write_bytes(data + tables[0] + tables[1])
-    return path
+    return path, end
 
 
 @pytest.mark.parametrize("n, told", [(1019, True), (1020, False)])
 def test_a_grid_beyond_the_loops_that_are_followed_is_told_to_be_missing(tmp_path, n, told):
     """A cubin may have any number of them, and each is followed back: four are there besides, and that of reduce() is the last."""
-    kernel = {**REDUCE, "cubin": with_loops(tmp_path / "many-sm_90.cubin", n)}
+    kernel = {**REDUCE, "cubin": with_loops(tmp_path / "many-sm_90.cubin", n)[0]}
     with Grid([0, 1, 2, 3, 4, 6], *late(5, 7), kernel=kernel) as s:
         doc = s.why()
         again = s.twice()
     assert bool(grids(doc)) is told and bool([w for w in doc["waits"] if w["kind"] == "spin"]) is not told, doc
     assert not culprits(doc) and not culprits(again) and doc["complete"] is told, doc
     assert [m for m in doc["missing"] if "6 warps poll as blocks of a grid do" in m] == doc["missing"] and bool(doc["missing"]) is not told
+
+
+def test_blocks_in_a_fifth_loop_of_their_grid_are_told_to_poll(tmp_path):
+    """Four are looked at: who is in another one has come all the same, so that nobody is accused."""
+    cubin, end = with_loops(tmp_path / "five-sm_90.cubin", 4, "reduce", WORKSPACE)
+    kernel = {**REDUCE, "cubin": cubin}
+    pitch = len(WORKSPACE) + REDUCE["end"] - REDUCE["loop"]
+    loops = [REDUCE["loop"], *(end + len(WORKSPACE) + i * pitch for i in range(4))]
+    in_loops = [line for b in range(5) for line in poll(b, kernel, pc=loops[b])]
+    with Grid([0, 1, 2, 3, 4], *in_loops, gone(5, 3), kernel=kernel) as s:
+        first, second = s.why(), s.twice()
+    for doc in (first, second):
+        wait, = grids(doc)
+        assert (wait["has"], wait["expects"], wait["waves"]) == (5, 8, 4) and wait["candidates"], wait
+        spin, = (w for w in doc["waits"] if w["kind"] == "spin")
+        assert spin["object"]["address"] == wait["object"]["address"] and spin["workgroup"] == [4, 0, 0], spin
+        assert not culprits(doc), doc["causes"]
 
 
 def test_where_an_older_device_does_not_show_its_constants_nothing_is_said():

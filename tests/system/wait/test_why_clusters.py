@@ -139,6 +139,18 @@ def test_a_cluster_of_unknown_size_is_said_to_be_missing():
     assert any(m.startswith("clusters: for whom blocks wait is not known in 2 waits") for m in doc["missing"]), doc["missing"]
 
 
+def test_blocks_beyond_those_that_are_asked_for_are_said_to_be_missing():
+    """The size of a cluster is asked for once for each of 1024 blocks that wait for one, and of the other 32 nothing is said."""
+    with Clusters(late(1), late(131, 61), f"gpu raise 0 131 61 {ILLEGAL_ADDRESS} errorpc={HALO['work']:#x}", blocks=1056) as s:
+        doc = s.twice()
+    assert any(m.startswith("barriers in memory and of clusters: 255 warps stand at one that was not read") for m in doc["missing"]), doc
+    waits = [w for w in doc["waits"] if w["kind"] == "cluster"]
+    told = sum(w["alike"] for w in waits if w["confidence"] != "unknown" or "has" in w)
+    assert not doc["complete"] and told == 1024, [(w["who"], w["alike"], w["confidence"]) for w in waits]
+    # It is not known that block 1054 waits for the one with the warp that has stopped.
+    assert not any(m["ref"]["workgroup"] == [1055, 0, 0] for w in waits for m in w.get("missing", [])), waits
+
+
 def test_what_moves_between_the_samples_accuses_nobody():
     with Clusters(late(1), blocks=2) as s:
         doc = s.twice([f"warp 0 1 5 pc={HALO['work'] + 16:#x}"])

@@ -69,6 +69,17 @@ def evidence(wait):
     return {e["what"]: e["value"] for e in wait["evidence"]}
 
 
+def test_one_lane_of_a_warp_that_waits_is_told_as_one():
+    """The others of its warp are elsewhere: the warp does not wait."""
+    script = [f"gpu warp 0 0 0 sms=2 pc={LOAD[0]:#x} active=1", f"gpu register 0 0 0 0 {LOAD[1]} {EMPTY_AT:#x} sms=2",
+              f"gpu register 0 0 0 0 {LOAD[2]} 0 sms=2"]
+    with Pipeline(at(RING, RING_AT, 1, (1, 4)) + script + shared(EMPTY_AT, word(0, 1, 1)) + shared(RING_AT, word(1, 12, 8))) as s:
+        doc = s.twice()
+    one, = (w for w in doc["waits"] if w["object"]["address"] == hex(EMPTY_AT))
+    assert one["who"] == "lane 0 of warp 0 of block (0,0,0) of grouped_gemm", one
+    assert one["text"].startswith(f"{one['who']} waits on mbarrier 0x700 (phase 0)") and not culprits(doc), one
+
+
 def test_an_object_is_told_with_what_it_is_known_by():
     with Pipeline(retired()) as s:
         doc = s.twice()
