@@ -242,19 +242,25 @@ static bool read_load(const struct waits_sass_round *r, struct waits_sass_word w
 
 static bool do_load(struct waits_sass_round *r, struct waits_sass_word w, uint32_t at)
 {
-	struct waits_sass_poll *p = r->poll;
+	struct waits_sass_poll *p = &r->loads[r->n_loads];
 	const uint32_t to = (uint32_t)waits_sass_bits(w.low, 16, 8);
+	const uint8_t load = r->n_loads;
 
-	if (r->has_load || !waits_sass_is_always(w) || !read_load(r, w, p) || !p->bytes || to >= ZERO - 1)
+	if (r->n_loads == WAITS_SASS_LOADS)
+		return false;
+	*p = (struct waits_sass_poll){ .load = at };
+	if (!waits_sass_is_always(w) || !read_load(r, w, p) || !p->bytes || to >= ZERO - 1)
+		return false;
+	/* What swaps stores, too. */
+	if (load && (p->is_lock || r->loads[0].is_lock))
 		return false;
 	for (unsigned int i = 0; i < 3; i++)
 		if (!resolve(r, &p->base[i]))
 			return false;
-	r->has_load = true;
-	p->load = at;
-	return set(r, &r->registers[to], (struct waits_sass_value){ .is_word = true }) &&
-	       (p->bytes != 8 ||
-		set(r, &r->registers[to + 1], (struct waits_sass_value){ .is_word = true, .is_upper = true }));
+	r->n_loads++;
+	return set(r, &r->registers[to], (struct waits_sass_value){ .is_word = true, .load = load }) &&
+	       (p->bytes != 8 || set(r, &r->registers[to + 1],
+				     (struct waits_sass_value){ .is_word = true, .is_upper = true, .load = load }));
 }
 
 /* ------------------------------------------------------------------ compares ----------------- */
@@ -286,6 +292,24 @@ static int word_among(const struct waits_sass_round *r, struct waits_sass_word w
 	return resolve(r, ret) ? !is_first : -1;
 }
 
+/* It is the word of this load that the loop polls. */
+static void choose(struct waits_sass_round *r, const struct waits_sass_value *v)
+{
+	const struct waits_sass_poll *of = &r->loads[v->load];
+	struct waits_sass_poll *p = r->poll;
+
+	p->load = of->load;
+	p->is_lock = of->is_lock;
+	p->space = of->space;
+	p->bytes = of->bytes;
+	p->extends = of->extends;
+	memcpy(p->base, of->base, sizeof(p->base));
+	p->offset = of->offset;
+	p->shift = of->shift;
+	p->mask = v->mask;
+	p->toggle = v->toggle;
+}
+
 /* Upper halves: the same compare, on top of that of the lower ones. */
 static bool do_upper(struct waits_sass_round *r, enum waits_compare op, unsigned int number)
 {
@@ -308,20 +332,20 @@ static bool do_compare(struct waits_sass_round *r, struct waits_sass_word w)
 	int word;
 
 	if (!waits_sass_is_always(w) || waits_sass_bits(w.low, 16, 8) || !op || op == 7 || predicate == TRUE_P ||
-	    r->is_done || !r->has_load || is_upper != r->has_low || !second_operand(w, &second, &of_second))
+	    r->is_done || is_upper != r->has_low || !second_operand(w, &second, &of_second))
 		return false;
 	if (high != (is_upper ? (0x03f00100 | of_second | (uint64_t)predicate << 4) : (0x03f00070 | of_second)))
 		return false;
 	word = word_among(r, w, second, &v, &with);
-	if (word < 0 || v->is_upper != is_upper)
+	if (word < 0 || v->is_upper != is_upper || (is_upper && r->loads[v->load].load != p->load))
 		return false;
+	if (!is_upper)
+		choose(r, v);
 	compare = word ? waits_compare_swapped(compares[op]) : compares[op];
 	p->with[is_upper] = with;
 	p->is_signed = is_signed && compare != WAITS_COMPARE_EQ && compare != WAITS_COMPARE_NE;
 	if (is_upper)
 		return do_upper(r, compare, predicate);
-	p->mask = v->mask;
-	p->toggle = v->toggle;
 	r->predicate = predicate;
 	p->op = compare;
 	r->has_low = p->bytes == 8;
@@ -341,25 +365,25 @@ static bool do_logic(struct waits_sass_round *r, struct waits_sass_word w)
 	struct waits_sass_value made;
 	uint64_t of_second;
 
-	if (!waits_sass_is_always(w) || !r->has_load || r->is_done || p->bytes == 8 || p->extends ||
-	    (table != 0xc0 && table != 0x3c) || !second_operand(w, &second, &of_second))
+	if (!waits_sass_is_always(w) || r->is_done || r->has_low || (table != 0xc0 && table != 0x3c) ||
+	    !second_operand(w, &second, &of_second))
 		return false;
 	if ((w.high & MEANING & ~UINT64_C(0xeff00)) != (0x078000ff | of_second) ||
-	    word_among(r, w, second, &v, &other) < 0)
+	    word_among(r, w, second, &v, &other) < 0 || r->loads[v->load].bytes == 8 || r->loads[v->load].extends)
 		return false;
 	made = *v;
 	of = table == 0x3c ? &made.toggle : &made.mask;
 	/* A mask behind a toggle is not what struct waits_sass_poll has. */
-	if (of->kind != WAITS_SASS_NONE || made.toggle.kind != WAITS_SASS_NONE || (table == 0x3c && p->bytes != 4))
+	if (of->kind != WAITS_SASS_NONE || made.toggle.kind != WAITS_SASS_NONE ||
+	    (table == 0x3c && r->loads[v->load].bytes != 4))
 		return false;
 	*of = other;
 	if (predicate == TRUE_P)
 		return to != ZERO && set(r, &r->registers[to], made);
 	r->predicate = predicate;
 	r->is_done = true;
+	choose(r, &made);
 	p->op = WAITS_COMPARE_NE;
-	p->mask = made.mask;
-	p->toggle = made.toggle;
 	p->with[0] = constant(0);
 	return to == ZERO;
 }
@@ -475,10 +499,7 @@ bool waits_sass_round_follow(struct waits_sass_round *r, struct waits_sass_word 
 	default:
 		break;
 	}
-	if (!r->has_load || r->is_done)
-		if (do_move(r, w) || do_constant(r, w))
-			return true;
-	return do_load(r, w, at);
+	return do_move(r, w) || do_constant(r, w) || do_load(r, w, at);
 }
 
 /* Registers that an instruction writes, of those that are known: bits for the size of a load mean none in others. */
@@ -497,8 +518,8 @@ static void note_writes(struct waits_sass_round *r, struct waits_sass_word w)
 
 void waits_sass_round_begin(struct waits_sass_round *r, const uint8_t *code, size_t begin, size_t branch)
 {
-	r->n_values = 0;
-	r->has_load = r->is_done = r->has_low = false;
+	r->n_values = r->n_loads = 0;
+	r->is_done = r->has_low = false;
 	memset(r->registers, WAITS_SASS_KEPT, sizeof(r->registers));
 	memset(r->uniforms, WAITS_SASS_KEPT, sizeof(r->uniforms));
 	for (size_t at = begin; at < branch; at += WAITS_SASS_BYTES)

@@ -27,11 +27,14 @@ enum {
 /** Most values that instructions of a round make: two for each. */
 #define WAITS_SASS_VALUES (2 * WAITS_SASS_POLL_REACH / WAITS_SASS_BYTES)
 #define WAITS_SASS_UNIFORM_REGISTERS 63u
+/** Most loads of a round, of which one is compared. */
+#define WAITS_SASS_LOADS 4u
 
 /** What a register holds that has been written in this round. */
 struct waits_sass_value {
-	bool is_word;			/**< Of the word; else it is `is`. */
+	bool is_word;			/**< Of a word; else it is `is`. */
 	bool is_upper;			/**< Its upper half. */
+	uint8_t load;			/**< What has loaded it. */
 	struct waits_sass_operand is;	/**< Does not change from round to round. */
 	struct waits_sass_operand mask, toggle; /**< What the word was combined with. */
 };
@@ -44,7 +47,9 @@ struct waits_sass_round {
 	uint8_t registers[256], uniforms[256];
 	struct waits_sass_value values[WAITS_SASS_VALUES];
 	uint8_t n_values;
-	bool has_load, is_done; /**< There was a load; the compare is whole. */
+	struct waits_sass_poll loads[WAITS_SASS_LOADS]; /**< What they say of address and size. */
+	uint8_t n_loads;
+	bool is_done;		/**< The compare is whole: `poll` has the load of what was compared. */
 	bool has_low;		/**< Lower halves were compared, to `predicate`. */
 	unsigned int predicate;
 };

@@ -126,9 +126,10 @@ class Round:
 
 
 def loop(texts, begin, branch, condition, end):
-    """What a loop says, by its text: of those with one load, one compare, and what does nothing else; or None."""
+    """What a loop says, by its text: of those with loads, one compare, and what does nothing else; or None."""
     state = Round(texts, begin, branch)
     load = compare = upper = None
+    loads = []
     leaves = condition.startswith("@!")
     for at in range(begin, branch, 16):
         text = texts[at]
@@ -140,33 +141,33 @@ def loop(texts, begin, branch, condition, end):
             break
         if found := LOAD.match(text):
             address = state.load(found)
-            if load or not address:
+            if not address or (loads and "ATOMG" in found[1] + loads[0][1][1]):
                 return None
-            load = (at, found, address)
+            loads.append((at, found, address))
             state.write(text)
-            state.words[found[3]] = ("-", "-", False)
+            state.words[found[3]] = ("-", "-", False, loads[-1])
             if ".64" in found[2]:
-                state.words[written(text)[1]] = ("-", "-", True)
+                state.words[written(text)[1]] = ("-", "-", True, loads[-1])
         elif found := COMPARE.match(text):
             first = found[5] in state.words
             word = state.words.get(found[5]) or state.words.get(operand(found[6]))
             with_ = state.fixed(found[6] if first else found[5])
             if not word or not with_ or word[2] != bool(found[3]) or (upper if found[3] else compare):
                 return None
-            told = (found[1], found[2], found[4], with_, word, first)
+            told, load = (found[1], found[2], found[4], with_, word, first), word[3]
             upper, compare = (told, compare) if found[3] else (None, told)
-        elif load and not compare and (found := LOGIC.match(text)) and (found[3] in state.words) != (found[4] in state.words):
+        elif loads and not compare and (found := LOGIC.match(text)) and (found[3] in state.words) != (found[4] in state.words):
             other = state.fixed(found[4] if found[3] in state.words else found[3])
-            mask, toggle, _ = state.words.get(found[3]) or state.words.get(found[4])
-            made = (mask, other, False) if found[5] == "3c" else (other, toggle, False)
+            mask, toggle, _, of = state.words.get(found[3]) or state.words.get(found[4])
+            made = (mask, other, False, of) if found[5] == "3c" else (other, toggle, False, of)
             if not other or toggle != "-" or (found[5] == "c0" and mask != "-"):
                 return None
             if found[1]:
-                compare = ("NE", "", found[1], "0x0", made, True)
+                compare, load = ("NE", "", found[1], "0x0", made, True), of
             else:
                 state.write(text)
                 state.words[found[2]] = made
-        elif not NOTHING.match(text) and ((load and not compare) or not state.move(text)):
+        elif not NOTHING.match(text) and not state.move(text):
             return None
     if not load or not compare or (".64" in load[1][2]) != bool(upper) or condition.lstrip("@!") != compare[2]:
         return None
@@ -224,7 +225,8 @@ def test_loops_are_nvdisasms():
 LOADS = {"volatile": "ld.volatile.global", "relaxed": "ld.relaxed.gpu.global", "acquire": "ld.acquire.gpu", "system": "ld.acquire.sys",
          "shared": "ld.volatile.shared"}
 ADDRESSES = {"same": "mov.u32 %r2, 0;", "each": "mov.u32 %r2, %tid.x;"}
-SLEEPS = {"": "", "sleeps": "nanosleep.u32 100;"}
+# What else is in the loop: another word is loaded, and not compared.
+SLEEPS = {"": "", "sleeps": "nanosleep.u32 100;", "stamps": "ld.volatile.global.u32 %r5, [%rd3];"}
 
 
 def kernel(name, load, address, bits, compare, sleep, offset):
@@ -233,14 +235,14 @@ def kernel(name, load, address, bits, compare, sleep, offset):
     base = "cvt.u64.u32 %rd1, %r2; mov.u64 %rd2, words; add.u64 %rd1, %rd1, %rd2;" if space == "shared" else \
         "ld.param.u64 %rd1, [words_at]; mul.wide.u32 %rd2, %r2, 8; add.u64 %rd1, %rd1, %rd2;"
     wide = max(bits, 32)
-    register = {32: "%r", 64: "%rd"}[wide]
+    register = {32: "%r", 64: "%q"}[wide]
     kind = f"{compare[-1]}{wide}" if compare[-2:] in (".u", ".s") else f"b{wide}"
     sign = "s" if compare[-2:] == ".s" else "u"
     return f"""
 .visible .entry {name}(.param .u64 words_at, .param .u64 with, .param .u64 out)
 {{
- .reg .pred %p<2>; .reg .b32 %r<9>; .reg .b64 %rd<9>;
- {ADDRESSES[address]} {base}
+ .reg .pred %p<2>; .reg .b32 %r<9>; .reg .b64 %rd<9>, %q<9>;
+ {ADDRESSES[address]} {base} mov.u32 %r5, 0; ld.param.u64 %rd3, [out];
  ld.param.u{wide} {register}3, [with];
 AGAIN:
  {sleep}
@@ -248,6 +250,7 @@ AGAIN:
  setp.{compare.split(".")[0]}.{kind} %p1, {register}4, {register}3;
  @!%p1 bra AGAIN;
  ld.param.u64 %rd5, [out];
+ add.u32 %r2, %r2, %r5;
  st.global.u32 [%rd5], %r2;
  ret;
 }}"""
@@ -275,7 +278,7 @@ DONE:
 
 def kernels():
     rows = [(load, address, bits, compare, sleep, offset) for load in LOADS for address in ADDRESSES for bits in (8, 16, 32, 64)
-            for compare in ("eq", "ne", "lo.u", "ge.u", "lt.s", "gt.s") for sleep, offset in (("", 0), ("sleeps", 4 * bits))]
+            for compare in ("eq", "ne", "lo.u", "ge.u", "lt.s", "gt.s") for sleep, offset in (("", 0), ("sleeps", 4 * bits), ("stamps", 8))]
     return {f"k{i}": kernel(f"k{i}", LOADS[load], address, bits, compare, SLEEPS[sleep], offset)
             for i, (load, address, bits, compare, sleep, offset) in enumerate(rows)}
 

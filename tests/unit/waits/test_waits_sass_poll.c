@@ -329,7 +329,6 @@ static void what_may_do_more_is_not_told(void)
 		{ 0x000000000000094d, 0x000fea0003800000 }, /* @P0 EXIT */
 		{ 0x0000000100057836, 0x000fe20000000000 }, /* VIADD R5, R0, 0x1: half of the address */
 		{ 0x000000ff00057202, 0x000fe20000000f00 }, /* MOV R5, RZ: the same */
-		{ 0x000000ff00027202, 0x000fe20000000f00 }, /* MOV R2, RZ: what is compared with */
 		{ 0xfffffffc00f81947, 0x000fea000383ffff }, /* @P1 BRA back */
 	};
 
@@ -354,6 +353,60 @@ static void loops_of_other_devices_are_not_told(void)
 	TEST_EQ(find(&l, &p), -ENOENT);
 	l = plain;
 	l.arch = "sm_75";
+	TEST_EQ(find(&l, &p), -ENOENT);
+}
+
+/* A loop may load what it does not compare: do { last = *q; } while (*p != v), for sm_90. */
+static void the_word_that_is_compared_is_told(void)
+{
+	static const struct loop stamped = { "sm_90", {
+		{ 0x0000000402057981, 0x022768000c1f5900 }, /* LDG.E.STRONG.SYS R5, desc[UR4][R2.64] */
+		{ 0x0000000406007981, 0x004ea4000c1f5900 }, /* LDG.E.STRONG.SYS R0, desc[UR4][R6.64] */
+		{ 0x0000000600007c0c, 0x004fda000bf05270 }, /* ISETP.NE.AND P0, PT, R0, UR6, PT */
+		{ 0xfffffffc00f00947, 0x00afea000383ffff }, /* @P0 BRA back */
+	} };
+	struct loop l = stamped;
+	struct waits_sass_poll p = { 0 };
+	struct waits_word w = { 0 };
+
+	TEST_EQ(find(&l, &p), 0);
+	TEST_EQ(p.load, WAITS_SASS_BYTES);
+	TEST_EQ(waits_sass_poll_word(&p, get, NULL, &w), 0);
+	TEST_EQ(w.address, 0x10700000106);
+	/* The other one, of 8 bits. */
+	l.words[0][1] = 0x022768000c1f5100;
+	l.words[2][0] = 0x0000000605007c0c;
+	memset(&p, 0, sizeof(p));
+	TEST_EQ(find(&l, &p), 0);
+	TEST_EQ(p.load == 0 && p.bytes == 1, true);
+	TEST_EQ(waits_sass_poll_word(&p, get, NULL, &w), -ENOTSUP);
+	/* Both to one register: the last one counts. */
+	l = stamped;
+	l.words[0][0] = 0x0000000402007981;
+	memset(&p, 0, sizeof(p));
+	TEST_EQ(find(&l, &p), 0);
+	TEST_EQ(p.load, WAITS_SASS_BYTES);
+	/* What it is compared with is made behind the load, or the word is overwritten: MOV R2, RZ; MOV R3, RZ. */
+	l = plain;
+	l.words[1][0] = 0x000000ff00027202;
+	l.words[1][1] = 0x000fe20000000f00;
+	memset(&p, 0, sizeof(p));
+	TEST_EQ(find(&l, &p), 0);
+	TEST_EQ(p.with[0].kind == WAITS_SASS_CONSTANT && !p.with[0].value, true);
+	l.words[1][0] = 0x000000ff00037202;
+	TEST_EQ(find(&l, &p), -ENOENT);
+	/* Both words with each other, or the address of one is the other. */
+	l = stamped;
+	l.words[2][0] = 0x000000050000720c;
+	l.words[2][1] = 0x004fda0003f05270;
+	TEST_EQ(find(&l, &p), -ENOENT);
+	l = stamped;
+	l.words[0][0] = 0x0000000402067981;
+	TEST_EQ(find(&l, &p), -ENOENT);
+	/* ATOMG.E.CAS stores. */
+	l = stamped;
+	l.words[0][0] = 0x00000008020573a9;
+	l.words[0][1] = 0x000ea400001ee109;
 	TEST_EQ(find(&l, &p), -ENOENT);
 }
 
@@ -400,5 +453,5 @@ static void unknown_devices_and_ends_are_refused(void)
 TEST_SUITE(waits_sass_poll, TEST(loops_are_told_with_address_and_condition), TEST(lanes_that_meet_are_told),
 	  TEST(no_bit_is_left_out), TEST(no_bit_of_how_they_meet_is_left_out),
 	  TEST(small_words_are_compared_as_such), TEST(what_may_do_more_is_not_told),
-	  TEST(an_address_that_the_loop_writes_is_not_told),
+	  TEST(the_word_that_is_compared_is_told), TEST(an_address_that_the_loop_writes_is_not_told),
 	  TEST(loops_of_other_devices_are_not_told), TEST(unknown_devices_and_ends_are_refused));
