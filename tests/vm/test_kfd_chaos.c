@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Programs, debuggers and deaths at random moments on the real driver.  What it asserts is little: that the device
- * still serves a new program afterwards.  The judge is the log of a kernel that watches itself (scripts/check vm-debug).
+ * still serves a new program afterwards.  The judge is the log of a kernel that watches itself
+ * (scripts/check vm-debug).
  *
  * CHAOS_SECONDS is how long each part lasts, TEST_SEED where its random numbers begin.  CHAOS_UNASKED=1 begins sessions
  * as kfdtrap_attach() does not: without a look at what is there.  No kernel that was seen survives that (docs/VM.md).
