@@ -194,18 +194,18 @@ static void what_warps_stand_in_says_how_data_comes(void)
 	static const struct {
 		uint32_t first, second, n, reads;
 	} rows[] = {
-		/* Communicator and first channel take 4 reads; each block 5 and those of what has come. */
-		{ IN_SIMPLE, IN_SIMPLE, 2, 4 + 2 * 6 },
-		{ IN_LL, IN_LL, 2, 4 + 2 * 13 },
-		{ IN_LL128_GATHER, IN_LL128_GATHER, 2, 4 + 2 * 6 },
-		{ IN_LL_KERNEL, IN_LL_KERNEL, 2, 4 + 2 * 13 },
-		{ IN_SIMPLE, NOWHERE, 2, 4 + 2 * 6 },
+		/* Communicator and first channel take 3 reads; each block 4 and those of what has come. */
+		{ IN_SIMPLE, IN_SIMPLE, 2, 3 + 2 * 5 },
+		{ IN_LL, IN_LL, 2, 3 + 2 * 12 },
+		{ IN_LL128_GATHER, IN_LL128_GATHER, 2, 3 + 2 * 5 },
+		{ IN_LL_KERNEL, IN_LL_KERNEL, 2, 3 + 2 * 12 },
+		{ IN_SIMPLE, NOWHERE, 2, 3 + 2 * 5 },
 		/* The first warp is elsewhere, or may wait for the other one. */
-		{ IN_OTHER, IN_SIMPLE, 0, 4 },
-		{ NOWHERE, IN_LL, 0, 4 },
-		{ IN_LL_KERNEL, IN_OTHER, 0, 4 },
-		{ IN_LL_KERNEL, IN_LL, 0, 4 },
-		{ IN_LL_KERNEL, NOWHERE, 0, 4 },
+		{ IN_OTHER, IN_SIMPLE, 0, 3 },
+		{ NOWHERE, IN_LL, 0, 3 },
+		{ IN_LL_KERNEL, IN_OTHER, 0, 3 },
+		{ IN_LL_KERNEL, IN_LL, 0, 3 },
+		{ IN_LL_KERNEL, NOWHERE, 0, 3 },
 	};
 	static struct stop s;
 
