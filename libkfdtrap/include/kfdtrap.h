@@ -319,6 +319,16 @@ KFDTRAP_API int kfdtrap_create(int kfd_fd, uint32_t pid, const struct kfdtrap_sy
 KFDTRAP_API void kfdtrap_destroy(struct kfdtrap *kt);
 
 /**
+ * Let command 0 name the target by another of its threads, which names the process as well.
+ *
+ * For a thread that the caller traces, as its main thread, the kernel makes a context where it finds none, and crashes
+ * where the process is just being killed (6.12.117, kfd_process.c:kfd_create_process()).  For one that nobody traces it
+ * only looks.  All other commands go on to name the process, whose number no other process gets while it is traced.
+ * @param tid  -ESRCH of command 0 may mean that this thread has ended.  0: by the process.
+ */
+KFDTRAP_API void kfdtrap_enable_by(struct kfdtrap *kt, uint32_t tid);
+
+/**
  * Command 0: begin debugging.
  *
  * Success alone says little: look at ret_info->state.  0 means that the target's runtime is off (it
@@ -331,10 +341,6 @@ KFDTRAP_API void kfdtrap_destroy(struct kfdtrap *kt);
  * its old context a second open, the end of a session that was begun so has been seen to end in a
  * general protection fault of the kernel (6.12.107, kfd_process.c:kfd_process_wq_release()).
  * kfdtrap_attach() asks first.
- *
- * For a thread that the caller traces the kernel makes a context where it finds none, and crashes where the process is
- * just being killed (6.12.117, kfd_process.c:kfd_create_process()).  A handle that was made with the
- * id of a thread that nobody traces names the process as well, and only makes it look.
  *
  * @param exceptions  Codes that wake dbg_fd and that kfdtrap_query_debug_event() reports.
  * @param dbg_fd      Gets one byte per event; the kernel keeps its own reference.  It must be
@@ -355,11 +361,10 @@ KFDTRAP_API int kfdtrap_enable(struct kfdtrap *kt, uint64_t exceptions, int dbg_
  * Commands 11 and 0: begin debugging, unless another debugger does so already, or the target does
  * not use the device (ENABLE would make it a user of it).
  *
- * A session that begins between the two has been taken from who began it, and is ended: it would
- * stay with the target when this process ends, and its own end would then write into freed memory
- * of the kernel.
- * @return as kfdtrap_enable(), but -EALREADY leaves a session alone that was there before; -ESRCH comes from
- *         command 11.
+ * A session that begins between the two has been taken from who began it, and is ended: it would stay with the target when
+ * this process ends, and its own end would then write into freed memory of the kernel.
+ * @return as kfdtrap_enable(), but -EALREADY leaves a session alone that was there before; -EAGAIN: one had begun meanwhile,
+ *         and was ended; -ESRCH comes from either command.
  */
 KFDTRAP_API int kfdtrap_attach(struct kfdtrap *kt, uint64_t exceptions, int dbg_fd,
 			       struct kfdtrap_runtime_info *ret_info);

@@ -15,6 +15,7 @@ struct kfdtrap {
 	const struct kfdtrap_sys *sys;
 	int kfd_fd;
 	uint32_t pid;
+	uint32_t enable_by; /* What ENABLE names the process by instead; 0: nothing. */
 };
 
 /** How often a command is repeated on EINTR before the caller is told. */

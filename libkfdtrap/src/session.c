@@ -62,7 +62,7 @@ int trap_call(const struct kfdtrap *kt, uint32_t op, struct kfdabi_dbg_args *arg
 {
 	int r;
 
-	args->pid = kt->pid;
+	args->pid = op == KFDABI_DBG_ENABLE && kt->enable_by ? kt->enable_by : kt->pid;
 	args->op = op;
 	r = kfd_call(kt->sys, kt->kfd_fd, KFDABI_IOC_DBG_TRAP, args, sizeof(*args));
 	if (r >= 0 || errno_is_listed(common_errnos, -r) || errno_is_listed(errnos, -r))
@@ -105,6 +105,11 @@ int kfdtrap_create(int kfd_fd, uint32_t pid, const struct kfdtrap_sys *sys, stru
 void kfdtrap_destroy(struct kfdtrap *kt)
 {
 	free(kt);
+}
+
+void kfdtrap_enable_by(struct kfdtrap *kt, uint32_t tid)
+{
+	kt->enable_by = tid;
 }
 
 int kfdtrap_enable(struct kfdtrap *kt, uint64_t exceptions, int dbg_fd,
@@ -157,9 +162,10 @@ int kfdtrap_attach(struct kfdtrap *kt, uint64_t exceptions, int dbg_fd,
 	 * A session has begun since it was asked for.  The kernel has made this process the one that it belongs to, but
 	 * does not end it with this process: its end would then write into memory that has been freed.
 	 */
-	if (r == -EALREADY)
-		kfdtrap_disable(kt);
-	return r;
+	if (r != -EALREADY)
+		return r;
+	kfdtrap_disable(kt);
+	return -EAGAIN;
 }
 
 int kfdtrap_disable(struct kfdtrap *kt)

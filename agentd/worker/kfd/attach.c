@@ -21,6 +21,8 @@
 #include "base/log.h"
 #include "base/str.h"
 
+/* Threads by which a session is begun, where one after the other ends. */
+#define THREADS_TRIED 4u
 /* Time between the two looks of kfd_look(). */
 #define LEFT_AGAIN_MS 2
 
@@ -336,21 +338,23 @@ static uint32_t other_thread(pid_t pid)
 }
 
 /*
- * Any thread names its process.  For one that the caller traces, the kernel looks for a context and makes one where it
- * finds none; and of a main thread that is being killed it finds none any more, and crashes with the lock held that
- * everybody needs who opens the device (kfd_create_process() in kfd_process.c).  For other threads it only looks.
+ * A traced main thread that is being killed would crash the kernel: see kfdtrap_enable_by().  A thread that ended while it
+ * was asked says nothing of the process, but where all have, the main thread is not asked either: it is about to end.
  */
 static int attach_by_thread(struct target_kfd *k, int event_fd, struct kfdtrap_runtime_info *ret_info)
 {
 	uint32_t tid = other_thread(k->t.facts.pid);
-	struct kfdtrap *by_thread = NULL;
-	int r = -ESRCH;
+	int r;
 
-	if (tid && kfdtrap_create(k->fd, tid, NULL, &by_thread) == 0)
-		r = kfdtrap_attach(by_thread, KFD_RUNTIME_MASK, event_fd, ret_info);
-	kfdtrap_destroy(by_thread);
-	/* It has ended meanwhile, or there is none. */
-	return r == -ESRCH ? kfdtrap_attach(k->kt, KFD_RUNTIME_MASK, event_fd, ret_info) : r;
+	for (unsigned tries = 1;; tries++) {
+		kfdtrap_enable_by(k->kt, tid);
+		r = kfdtrap_attach(k->kt, KFD_RUNTIME_MASK, event_fd, ret_info);
+		if (r != -ESRCH || !tid || tries == THREADS_TRIED)
+			return r;
+		tid = other_thread(k->t.facts.pid);
+		if (!tid)
+			return r;
+	}
 }
 
 static int kfd_enable(struct target *t, struct agent_err *err)

@@ -153,6 +153,11 @@ int kfd_enable_error(struct target_kfd *k, int r, struct agent_err *err)
 			err, RPC_ERROR_BUSY, EALREADY, op,
 			"let the other debugger detach; a program can also debug itself",
 			"a GPU debug session is open on process %d already", pid);
+	case EAGAIN:
+		log_warning("process %d: another debugger began a session while this one was begun: it was ended", pid);
+		return agent_err_set(err, RPC_ERROR_BUSY, EAGAIN, op, "try again",
+				     "another debugger began a session on process %d at the same time, and it was ended",
+				     pid);
 	case ESRCH:
 		if (target_why_gone(&k->t) == RPC_END_REASON_EXITED)
 			return agent_err_set(err, RPC_ERROR_NO_SUCH_PROCESS, ESRCH, op,

@@ -50,6 +50,8 @@ static void enable_disables_after_fault(void)
 	TEST_EQ(info.state, 77);
 }
 
+#define FAKE_TID (FAKE_PID + 1)
+
 static struct {
 	int query_errno; /* 0: there is an event, so there is a session */
 	int enable_errno;
@@ -60,6 +62,8 @@ static int attach_ioctl(int fd, unsigned long req, void *arg)
 {
 	struct kfdabi_dbg_args *args = arg;
 
+	/* What ends a session never names a thread: its number may be another process's by then. */
+	TEST_EQ(args->pid, args->op == KFDABI_DBG_ENABLE ? FAKE_TID : FAKE_PID);
 	if (args->op == KFDABI_DBG_QUERY_DEBUG_EVENT) {
 		other.queries++;
 		errno = other.query_errno;
@@ -91,8 +95,8 @@ static void attach_asks_before_it_enables(void)
 		     { EINVAL, 0, 0, 1, 0 },
 		     { EPERM, 0, 0, 1, 0 },
 		     /* It has begun since: taken from who has it, so it is ended. */
-		     { EINVAL, EALREADY, -EALREADY, 1, 1 },
-		     { EPERM, EALREADY, -EALREADY, 1, 1 },
+		     { EINVAL, EALREADY, -EAGAIN, 1, 1 },
+		     { EPERM, EALREADY, -EAGAIN, 1, 1 },
 		     /* Nobody took anything. */
 		     { EINVAL, EPERM, -EPERM, 1, 0 } };
 
@@ -103,6 +107,7 @@ static void attach_asks_before_it_enables(void)
 		other = (typeof(other)){ .query_errno = rows[i].query_errno,
 					 .enable_errno = rows[i].enable_errno };
 		TEST_EQ_FATAL(kfdtrap_create(FAKE_FD, FAKE_PID, &sys, &kt), 0);
+		kfdtrap_enable_by(kt, FAKE_TID);
 		TEST_ROW_EQ(i, kfdtrap_attach(kt, 4, 11, &info), rows[i].want);
 		TEST_ROW_EQ(i, other.queries, 1);
 		TEST_ROW_EQ(i, other.enables, rows[i].enables);
