@@ -234,7 +234,10 @@ static void leave_with(pid_t parent)
 		_exit(1);
 }
 
-/* The numbers of a process are drawn here, so that a seed tells what each of them does. */
+/*
+ * The numbers of a process are drawn here, so that a seed tells what each of them does.  Where there can be no process
+ * now, its place holds a number below 1.
+ */
 static pid_t start(struct round *r, pid_t debugged)
 {
 	uint64_t mine = test_random();
@@ -251,6 +254,13 @@ static pid_t start(struct round *r, pid_t debugged)
 	return pid;
 }
 
+/* A number below 1 would mean every process of the machine, or every one of the group. */
+static void kill_one(pid_t pid)
+{
+	if (pid > 0)
+		kill(pid, SIGKILL);
+}
+
 /* Those that are left, the children of children too: they are ours once their parents are gone. */
 static void reap_all(void)
 {
@@ -261,16 +271,20 @@ static void reap_all(void)
 static void play_round(void)
 {
 	struct round r = { .n = 0 };
+	pid_t debugged;
 
 	for (size_t i = 0; i < TARGETS; i++)
 		start(&r, 0);
-	for (size_t i = 0; i < DEBUGGERS; i++)
-		start(&r, r.pids[test_random() % TARGETS]);
+	for (size_t i = 0; i < DEBUGGERS; i++) {
+		debugged = r.pids[test_random() % TARGETS];
+		if (debugged > 0)
+			start(&r, debugged);
+	}
 	usleep((useconds_t)(test_random() % ROUND_US));
 	for (size_t i = 0; i < r.n; i++)
-		kill(r.pids[(i + test_random()) % r.n], SIGKILL);
+		kill_one(r.pids[(i + test_random()) % r.n]);
 	for (size_t i = 0; i < r.n; i++)
-		kill(r.pids[i], SIGKILL);
+		kill_one(r.pids[i]);
 	reap_all();
 }
 
@@ -311,6 +325,7 @@ static void check_device(void)
 				pause();
 		_exit(1);
 	}
+	CU_ASSERT_FATAL(pid > 0);
 	close(opened[1]);
 	TEST_EQ(read(opened[0], &byte, 1), 1);
 	close(opened[0]);
@@ -367,6 +382,7 @@ static void debugged_while_it_executes(void)
 		pid = fork();
 		if (pid == 0)
 			execute_run(20);
+		CU_ASSERT_FATAL(pid > 0);
 		TEST_EQ(ptrace(PTRACE_SEIZE, pid, NULL, NULL), 0);
 		while (waitpid(pid, &status, __WALL | WNOHANG) == 0) {
 			if (enable(fd, pid, 0) == 0)
@@ -449,11 +465,17 @@ static void a_debugger_that_came_second_dies(void)
 		command(fd, getpid(), KFDABI_DBG_DISABLE);
 		_exit(0);
 	}
+	CU_ASSERT_FATAL(target > 0);
 	TEST_EQ(read(begun[0], &r, sizeof(r)), sizeof(r));
 	TEST_EQ(r, 0);
 	debugger = fork();
 	if (debugger == 0)
 		_exit(-come_second(target, device_open()));
+	if (debugger < 0) {
+		kill_one(target);
+		waitpid(target, &status, 0);
+	}
+	CU_ASSERT_FATAL(debugger > 0);
 	TEST_EQ(waitpid(debugger, &status, 0), debugger);
 	TEST_EQ(WEXITSTATUS(status), EALREADY);
 	wait_for_no_context(debugger);
