@@ -15,12 +15,15 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 HEAD = re.compile(r"BUG: |WARNING: |UBSAN: |ODEBUG: |kernel BUG at|Oops|general protection fault|Kernel panic|unable to handle|"
                   r"list_(?:add|del) corruption|refcount_t: |sysfs: cannot create duplicate|kobject_add_internal failed|"
                   r"INFO: task .* blocked for more|INFO: trying to register non-static key|detected stall|DEBUG_LOCKS_WARN_ON|"
-                  r"INFO: lockdep is turned off")
+                  r"INFO: lockdep is turned off|"
+                  # Of slub_debug; and of a kmemleak that has switched itself off, which finds no leaks any more.
+                  r"BUG .* \((?:Not tainted|Tainted\b[^)]*)\): |kmemleak: .*(?:disabled|Cannot allocate)")
 STAMP = re.compile(r"^(?:<\d+>)?\[ *\d+\.\d+\](?:\[[^\]]*\])? ?")
 # What differs from one run to the next, or from one kernel of the series to the next.
 VARIES = ((r"0x[0-9a-f]+|\b[0-9a-f]{16}\b", "ADDRESS"), (r"\+0x[0-9a-f]+/0x[0-9a-f]+|\+ADDRESS/ADDRESS", ""),
           (r"CPU: \d+ ", ""), (r"PID: \d+ ", ""),
-          (r"(\.[ch]):\d+", r"\1"), (r" by task \S+|/\d+\b", ""), (r" \[#\d+\]", ""))
+          (r"(\.[ch]):\d+", r"\1"), (r" by task \S+|/\d+\b", ""), (r" \[#\d+\]", ""),
+          (r" \((?:Not tainted|Tainted\b[^)]*)\)", ""))
 LOCK = re.compile(r"\(([^(){}]+)\)\{[^}]*\}")
 CONTEXT = 60
 

@@ -17,6 +17,7 @@ PROGRAM = pathlib.Path(__file__).parent / "complaints.py"
 QUIET = """[    0.000000] Linux version 6.12.117
 [    0.113092] kasan: KernelAddressSanitizer initialized
 [    1.000000] Lock dependency validator: Copyright (c) 2006 Red Hat, Inc., Ingo Molnar
+[    1.200000] kmemleak: Kernel memory leak detector initialized (mem pool available: 61234)
 [   20.412345] amdgpu: PID 321 is not PTRACED and cannot be debugged
 """
 FREED = """[   30.500000] ==================================================================
@@ -36,6 +37,13 @@ CIRCLE = """[   40.100000] =====================================================
 """
 WARNED = "[    9.000000] WARNING: CPU: 1 PID: 77 at drivers/gpu/drm/amd/amdkfd/kfd_process.c:1276 kfd_process_notifier_release+0x33/0x90\n"
 SHIFTED = "[    9.100000] UBSAN: shift-out-of-bounds in drivers/gpu/drm/amd/amdkfd/kfd_events.c:93:2\n"
+POISONED = """[   33.000000] =============================================================================
+[   33.000001] BUG kmalloc-64 (Tainted: G    B   W         ): Poison overwritten
+[   33.000002] -----------------------------------------------------------------------------
+[   33.000003] 0xffff888003a4d1c8-0xffff888003a4d1c8 @offset=456. First byte 0x6a instead of 0x6b
+"""
+UNWATCHED = "[   50.000000] kmemleak: Kernel memory leak detector disabled\n"
+UNTAKEN = "[   49.000000] kmemleak: Cannot allocate a kmemleak_object structure\n"
 LEAK = """unreferenced object 0xffff888008f2d000 (size 2048):
   comm "chaos", pid 300, jiffies 4294899712
   hex dump (first 32 bytes):
@@ -51,7 +59,11 @@ LEAK = """unreferenced object 0xffff888008f2d000 (size 2048):
     (FREED, "BUG: KASAN: slab-use-after-free in kfd_dbg_trap_disable"),
     (CIRCLE, "WARNING: possible circular locking dependency detected: &process->mutex, kfd_processes_mutex"),
     (WARNED, "WARNING: at drivers/gpu/drm/amd/amdkfd/kfd_process.c kfd_process_notifier_release"),
-    (SHIFTED, "UBSAN: shift-out-of-bounds in drivers/gpu/drm/amd/amdkfd/kfd_events.c:2")))
+    (SHIFTED, "UBSAN: shift-out-of-bounds in drivers/gpu/drm/amd/amdkfd/kfd_events.c:2"),
+    (POISONED, "BUG kmalloc-64: Poison overwritten"),
+    (POISONED.replace("Tainted: G    B   W         ", "Not tainted"), "BUG kmalloc-64: Poison overwritten"),
+    (UNWATCHED, "kmemleak: Kernel memory leak detector disabled"),
+    (UNTAKEN, "kmemleak: Cannot allocate a kmemleak_object structure")))
 def test_titles(log, title):
     """Without what differs from one run to the next."""
     assert [name for name, _ in reports(QUIET + log)] == [title]
@@ -75,6 +87,7 @@ def test_only_what_is_explained_is_let_pass():
 @pytest.mark.parametrize("kernel,lockdep,leak,failed", (
     (QUIET, "debug_locks: 1", "", []),
     (QUIET + FREED.replace("kfd_dbg_trap_disable", "some_function"), "debug_locks: 1", "", ["kernel_log"]),
+    (QUIET + UNWATCHED, "debug_locks: 1", "", ["kernel_log"]),
     (QUIET, "debug_locks: 0", "", ["kernel_locks"]),
     (QUIET, None, "", ["kernel_locks"]),
     (QUIET, "debug_locks: 1", LEAK.replace("kfd_", "some_"), ["kernel_leaks"]),
