@@ -477,7 +477,7 @@ static void a_debugger_that_came_second_dies(void)
 	}
 	CU_ASSERT_FATAL(debugger > 0);
 	TEST_EQ(waitpid(debugger, &status, 0), debugger);
-	TEST_EQ(WEXITSTATUS(status), EALREADY);
+	TEST_EQ(WEXITSTATUS(status), EAGAIN);
 	wait_for_no_context(debugger);
 	TEST_EQ(write(end[1], &r, sizeof(r)), sizeof(r));
 	TEST_EQ(waitpid(target, &status, 0), target);
