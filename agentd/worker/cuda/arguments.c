@@ -125,27 +125,6 @@ void cuda_arguments_copy(struct target_cuda *c, const struct target_waves_from *
 
 /* ------------------------------------------------------------------ NCCL's kernels ----------- */
 
-static bool is_nccl(const void *ctx, const struct wave *w)
-{
-	const struct target_cuda *c = ctx;
-
-	for (size_t i = 0; w->has_dispatch && w->kernel_handle && i < c->n_modules; i++)
-		if (c->modules[i].dev == w->gpu_id && nccl_functions_has_kernel(&c->modules[i].nccl, w->kernel_handle))
-			return true;
-	return false;
-}
-
-static const struct nccl_function *nccl_function(const void *ctx, const struct wave *w)
-{
-	const struct target_cuda *c = ctx;
-	const struct nccl_function *found = NULL;
-
-	for (size_t i = 0; !found && i < c->n_modules; i++)
-		if (c->modules[i].dev == w->gpu_id)
-			found = nccl_functions_around(&c->modules[i].nccl, w->pc);
-	return found;
-}
-
 /* Counts of what comes from another host, or by way of this one, are in memory of the host. */
 static bool read_memory(const void *ctx, const struct wave *w, uint64_t address, void *buf, uint32_t size)
 {
@@ -158,7 +137,10 @@ static bool read_memory(const void *ctx, const struct wave *w, uint64_t address,
 
 void cuda_nccl_read(struct target_cuda *c, uint64_t deadline_ns, struct rpc_arena *a, struct target_waves *ret)
 {
-	const struct nccl_source from = { is_nccl, nccl_function, read_memory, c, deadline_ns };
+	struct nccl_code *code = rpc_arena_array(a, c->n_modules, sizeof(*code));
+	struct nccl_source from = { .code = code, .memory = read_memory, .ctx = c, .deadline_ns = deadline_ns };
 
+	for (size_t i = 0; code && i < c->n_modules; i++)
+		from.n_code = nccl_code_add(code, from.n_code, c->modules[i].dev, &c->modules[i].nccl);
 	nccl_read(&from, a, ret);
 }

@@ -99,28 +99,6 @@ int core_cuda_read_arguments(struct core_cuda *c, const struct core_cuda_waves *
 
 /* ------------------------------------------------------------------ NCCL's kernels ----------- */
 
-static bool is_nccl(const void *ctx, const struct wave *w)
-{
-	const struct core_cuda *c = ctx;
-
-	for (uint32_t i = 0; w->has_dispatch && w->kernel_handle && i < c->core.n[CUDACORE_MODULES]; i++)
-		if (c->core.contexts[c->core.modules[i].context].device == w->gpu_id &&
-		    nccl_functions_has_kernel(&c->modules[i].nccl, w->kernel_handle))
-			return true;
-	return false;
-}
-
-static const struct nccl_function *nccl_function(const void *ctx, const struct wave *w)
-{
-	const struct core_cuda *c = ctx;
-	const struct nccl_function *found = NULL;
-
-	for (uint32_t i = 0; !found && i < c->core.n[CUDACORE_MODULES]; i++)
-		if (c->core.contexts[c->core.modules[i].context].device == w->gpu_id)
-			found = nccl_functions_around(&c->modules[i].nccl, w->pc);
-	return found;
-}
-
 static bool read_memory(const void *ctx, const struct wave *w, uint64_t address, void *buf, uint32_t size)
 {
 	const struct core_cuda *c = ctx;
@@ -131,9 +109,14 @@ static bool read_memory(const void *ctx, const struct wave *w, uint64_t address,
 
 void core_cuda_read_nccl(struct core_cuda *c, struct rpc_arena *a, struct target_waves *ret)
 {
-	const struct nccl_source from = { is_nccl, nccl_function, read_memory, c, 0 };
+	const uint32_t n = c->core.n[CUDACORE_MODULES];
+	struct nccl_code *code = rpc_arena_array(a, n, sizeof(*code));
+	struct nccl_source from = { .code = code, .memory = read_memory, .ctx = c };
 
-	for (uint32_t i = 0; i < c->core.n[CUDACORE_MODULES]; i++)
+	for (uint32_t i = 0; code && i < n; i++) {
 		core_cuda_look(c, i);
+		from.n_code = nccl_code_add(code, from.n_code, c->core.contexts[c->core.modules[i].context].device,
+					    &c->modules[i].nccl);
+	}
 	nccl_read(&from, a, ret);
 }

@@ -65,6 +65,32 @@ bool nccl_functions_has_kernel(const struct nccl_functions *f, uint64_t entry)
 	return k && k->is.is_kernel && k->start == entry;
 }
 
+size_t nccl_code_add(struct nccl_code *list, size_t n, uint32_t gpu_id, const struct nccl_functions *found)
+{
+	if (found->n)
+		list[n++] = (struct nccl_code){ .gpu_id = gpu_id, .functions = found };
+	return n;
+}
+
+static bool is_kernel(const struct nccl_source *from, const struct wave *w)
+{
+	for (size_t i = 0; w->has_dispatch && w->kernel_handle && i < from->n_code; i++)
+		if (from->code[i].gpu_id == w->gpu_id &&
+		    nccl_functions_has_kernel(from->code[i].functions, w->kernel_handle))
+			return true;
+	return false;
+}
+
+static const struct nccl_function *function_of(const struct nccl_source *from, const struct wave *w)
+{
+	const struct nccl_function *found = NULL;
+
+	for (size_t i = 0; !found && i < from->n_code; i++)
+		if (from->code[i].gpu_id == w->gpu_id)
+			found = nccl_functions_around(from->code[i].functions, w->pc);
+	return found;
+}
+
 /* ------------------------------------------------------------------ reading ------------------ */
 
 /* One look. */
@@ -80,10 +106,15 @@ struct reading {
 	bool cut; /* A read was not tried, for lack of time, or after too many. */
 };
 
+static bool is_over(const struct reading *r)
+{
+	return r->from->deadline_ns && clock_now_ns() >= r->from->deadline_ns;
+}
+
 /* Each read is a call of the driver while the device stands still. */
 static bool read_bytes(struct reading *r, uint64_t address, void *buf, uint32_t size)
 {
-	if (r->reads == NCCL_READS_MAX || (r->from->deadline_ns && clock_now_ns() >= r->from->deadline_ns)) {
+	if (r->reads == NCCL_READS_MAX || is_over(r)) {
 		r->cut = true;
 		return false;
 	}
@@ -185,7 +216,7 @@ struct block {
 
 static void take_wave(const struct reading *r, const struct wave *w, struct block *b)
 {
-	const struct nccl_function *f = w->has_wave_in_group ? r->from->function(r->from->ctx, w) : NULL;
+	const struct nccl_function *f = w->has_wave_in_group ? function_of(r->from, w) : NULL;
 
 	if (w->has_wave_in_group && w->wave_in_group == 0)
 		b->first = f;
@@ -195,15 +226,27 @@ static void take_wave(const struct reading *r, const struct wave *w, struct bloc
 	b->is_seen = true;
 }
 
-static void find_blocks(const struct reading *r, struct block *blocks)
+/*
+ * @param ret_there  A bit for each block that is there.
+ * @return false: the time was over before all of their waves were looked at.
+ */
+static bool find_blocks(const struct reading *r, struct block *blocks, uint64_t *ret_there)
 {
+	bool late = false;
+
+	*ret_there = 0;
 	for (size_t i = 0; i < r->waves->n_waves; i++) {
 		const struct wave *w = &r->waves->waves[i];
 
-		if (is_of(w, r->wave) && w->has_workgroup && w->workgroup[0] < WAITS_NCCL_CHANNELS_MAX &&
-		    !w->workgroup[1] && !w->workgroup[2])
+		if (!is_of(w, r->wave) || !w->has_workgroup || w->workgroup[0] >= WAITS_NCCL_CHANNELS_MAX ||
+		    w->workgroup[1] || w->workgroup[2])
+			continue;
+		*ret_there |= UINT64_C(1) << w->workgroup[0];
+		late = late || is_over(r);
+		if (!late)
 			take_wave(r, w, &blocks[w->workgroup[0]]);
 	}
+	return !late;
 }
 
 /*
@@ -290,11 +333,15 @@ static void read_block(struct reading *r, const struct waits_nccl_launch *launch
 static void read_receives(struct reading *r, const struct waits_nccl_launch *launch, struct target_collective *to)
 {
 	struct block blocks[WAITS_NCCL_CHANNELS_MAX] = { 0 };
+	uint64_t there;
 
 	to->receives = rpc_arena_array(r->a, WAITS_NCCL_CHANNELS_MAX, sizeof(*to->receives));
 	if (!to->receives || r->comm.ranks < 2)
 		return;
-	find_blocks(r, blocks);
+	if (!find_blocks(r, blocks, &there)) {
+		to->left = there;
+		return;
+	}
 	for (uint32_t i = 0; i < WAITS_NCCL_CHANNELS_MAX; i++) {
 		const struct waits_nccl_function *f = receives_in(&blocks[i]);
 
@@ -367,7 +414,7 @@ void nccl_read(const struct nccl_source *from, struct rpc_arena *a, struct targe
 		const struct wave *w = &waves->waves[i];
 
 		/* Neighbours are mostly of the same dispatch. */
-		if ((i && is_of(w, w - 1)) || !from->is_kernel(from->ctx, w) || is_known(waves, w))
+		if ((i && is_of(w, w - 1)) || !is_kernel(from, w) || is_known(waves, w))
 			continue;
 		if (waves->n_collectives == NCCL_LAUNCHES_MAX)
 			return;

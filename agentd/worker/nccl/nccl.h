@@ -45,17 +45,24 @@ bool nccl_functions_has_kernel(const struct nccl_functions *f, uint64_t entry);
 /** @return the one around an address; NULL: there is none. */
 const struct nccl_function *nccl_functions_around(const struct nccl_functions *f, uint64_t pc);
 
+/** Code of a device that has any of them: of thousands of modules it is a few, and each wave is looked for in all. */
+struct nccl_code {
+	uint32_t gpu_id;
+	const struct nccl_functions *functions;
+};
+
 /** Where facts about stopped warps come from. */
 struct nccl_source {
-	/** @return whether the wave is of one of the kernels that were listed. */
-	bool (*is_kernel)(const void *ctx, const struct wave *w);
-	/** @return the kernel or function that the wave stands in, the same for all waves there; NULL: in neither. */
-	const struct nccl_function *(*function)(const void *ctx, const struct wave *w);
+	const struct nccl_code *code;
+	size_t n_code;
 	/** @return whether all bytes of memory of the wave's device were read. */
 	bool (*memory)(const void *ctx, const struct wave *w, uint64_t address, void *buf, uint32_t size);
 	const void *ctx;
 	uint64_t deadline_ns; /**< 0: none. */
 };
+
+/** Add what was found in a module to @p list, which has room, if anything was.  @return how many it has then. */
+size_t nccl_code_add(struct nccl_code *list, size_t n, uint32_t gpu_id, const struct nccl_functions *found);
 
 /** Read the communicators of NCCL's kernels; the waves, and what kernels were given, are in @p waves already. */
 void nccl_read(const struct nccl_source *from, struct rpc_arena *a, struct target_waves *waves);

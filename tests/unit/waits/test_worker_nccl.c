@@ -21,32 +21,29 @@
 /* Memory of a device, with a communicator of four ranks, of NCCL 2.27 and later; all channels have one connection. */
 static uint8_t image[0xe000];
 static uint32_t reads;
+/* The stop is over after so many; 0: never. */
+static uint32_t reads_in_time;
+static struct nccl_source timed;
 
 /* What a warp may stand in; its pc is the position. */
-static const struct nccl_function functions[] = {
-	{ 0, 0, { WAITS_NCCL_SIMPLE, false, true } },	    { 0, 0, { WAITS_NCCL_LL, false, true } },
-	{ 0, 0, { WAITS_NCCL_LL128, false, false } },	    { 0, 0, { WAITS_NCCL_LL, true, true } },
-	{ 0, 0, { WAITS_NCCL_NO_PROTOCOL, false, false } },
-};
 enum { IN_SIMPLE, IN_LL, IN_LL128_GATHER, IN_LL_KERNEL, IN_OTHER, NOWHERE };
-
-static const struct nccl_function *function_of(const void *ctx, const struct wave *w)
-{
-	(void)ctx;
-	return w->pc < ARRAY_SIZE(functions) ? &functions[w->pc] : NULL;
-}
-
-static bool is_kernel(const void *ctx, const struct wave *w)
-{
-	(void)ctx;
-	return w->kernel_handle != 0;
-}
+static struct nccl_function list[] = {
+	{ IN_SIMPLE, 1, { WAITS_NCCL_SIMPLE, false, true } },
+	{ IN_LL, 1, { WAITS_NCCL_LL, false, true } },
+	{ IN_LL128_GATHER, 1, { WAITS_NCCL_LL128, false, false } },
+	{ IN_LL_KERNEL, 1, { WAITS_NCCL_LL, true, true } },
+	{ IN_OTHER, 1, { WAITS_NCCL_NO_PROTOCOL, false, false } },
+};
+static const struct nccl_functions functions = { list, ARRAY_SIZE(list), ARRAY_SIZE(list) }, none;
+/* The first one is of another device. */
+static const struct nccl_code code[] = { { 1, &functions }, { 0, &functions } };
 
 static bool read_image(const void *ctx, const struct wave *w, uint64_t address, void *buf, uint32_t size)
 {
 	(void)ctx;
 	(void)w;
-	reads++;
+	if (++reads == reads_in_time)
+		timed.deadline_ns = 1;
 	if (address < COMM || address - COMM > sizeof(image) || size > sizeof(image) - (address - COMM))
 		return false;
 	memcpy(buf, image + (address - COMM), size);
@@ -115,7 +112,7 @@ static void make_waves(struct stop *s, uint32_t launches, uint32_t blocks)
 							     .size = sizeof(s->bytes) };
 		for (uint32_t b = 0; b < blocks; b++)
 			s->waves[s->all.n_waves++] = (struct wave){ .dispatch = i, .has_dispatch = true,
-								    .kernel_handle = 1, .has_workgroup = true,
+								    .kernel_handle = IN_LL_KERNEL, .has_workgroup = true,
 								    .has_wave_in_group = true, .workgroup = { b } };
 	}
 	s->all.waves = s->waves;
@@ -128,7 +125,7 @@ static void make_waves(struct stop *s, uint32_t launches, uint32_t blocks)
 static void each_block_says_of_whom_it_has_nothing(void)
 {
 	static struct stop s;
-	const struct nccl_source from = { is_kernel, function_of, read_image, NULL, 0 };
+	const struct nccl_source from = { code, ARRAY_SIZE(code), read_image, NULL, 0 };
 
 	make_waves(&s, 1, 3);
 	nccl_read(&from, &s.arena, &s.all);
@@ -155,7 +152,7 @@ static void each_block_says_of_whom_it_has_nothing(void)
 static void reads_are_bounded(void)
 {
 	static struct stop s;
-	const struct nccl_source from = { is_kernel, function_of, read_image, NULL, 0 };
+	const struct nccl_source from = { code, ARRAY_SIZE(code), read_image, NULL, 0 };
 	const struct target_collective *c;
 
 	make_waves(&s, LAUNCHES, CHANNELS);
@@ -174,7 +171,7 @@ static void reads_are_bounded(void)
 /* Two blocks of two warps each.  @return how many have received nothing. */
 static uint32_t read_two(struct stop *s, uint32_t first, uint32_t second)
 {
-	static const struct nccl_source from = { is_kernel, function_of, read_image, NULL, 0 };
+	static const struct nccl_source from = { code, ARRAY_SIZE(code), read_image, NULL, 0 };
 
 	for (uint32_t i = 0; i < 4; i++) {
 		s->waves[i] = s->waves[0];
@@ -277,13 +274,13 @@ static void kernels_before_2_22_may_have_empty_channels(void)
 
 static void code_is_found_by_its_address(void)
 {
-	static struct nccl_function list[] = { { 0x100, 0x80, { WAITS_NCCL_LL, true, true } },
-					       { 0x200, 0x80, { WAITS_NCCL_LL, false, true } } };
-	static const struct nccl_functions f = { list, 2, 2 }, none = { 0 };
+	static struct nccl_function two[] = { { 0x100, 0x80, { WAITS_NCCL_LL, true, true } },
+					      { 0x200, 0x80, { WAITS_NCCL_LL, false, true } } };
+	static const struct nccl_functions f = { two, 2, 2 };
 
 	TEST_EQ(nccl_functions_around(&f, 0xff) == NULL && nccl_functions_around(&f, 0x180) == NULL, true);
-	TEST_EQ(nccl_functions_around(&f, 0x100) == &list[0] && nccl_functions_around(&f, 0x17f) == &list[0], true);
-	TEST_EQ(nccl_functions_around(&f, 0x27f) == &list[1] && nccl_functions_around(&f, UINT64_MAX) == NULL, true);
+	TEST_EQ(nccl_functions_around(&f, 0x100) == &two[0] && nccl_functions_around(&f, 0x17f) == &two[0], true);
+	TEST_EQ(nccl_functions_around(&f, 0x27f) == &two[1] && nccl_functions_around(&f, UINT64_MAX) == NULL, true);
 	TEST_EQ(nccl_functions_around(&none, 0x100) == NULL, true);
 	TEST_EQ(nccl_functions_has_kernel(&f, 0x100), true);
 	TEST_EQ(nccl_functions_has_kernel(&f, 0x110) || nccl_functions_has_kernel(&f, 0x200), false);
@@ -292,7 +289,7 @@ static void code_is_found_by_its_address(void)
 static void nothing_is_read_when_the_stop_is_over(void)
 {
 	static struct stop s;
-	const struct nccl_source from = { is_kernel, function_of, read_image, NULL, 1 };
+	const struct nccl_source from = { code, ARRAY_SIZE(code), read_image, NULL, 1 };
 
 	make_waves(&s, 1, 2);
 	nccl_read(&from, &s.arena, &s.all);
@@ -301,7 +298,42 @@ static void nothing_is_read_when_the_stop_is_over(void)
 	rpc_arena_deinit(&s.arena);
 }
 
+/* Of modules without such code there may be thousands, and each wave is looked for in all that are listed. */
+static void modules_without_such_code_are_not_looked_at(void)
+{
+	struct nccl_code found[2];
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < 1000; i++)
+		n = nccl_code_add(found, n, i, i == 300 || i == 700 ? &functions : &none);
+	TEST_EQ(n, 2);
+	TEST_EQ(found[0].gpu_id == 300 && found[1].gpu_id == 700 && found[1].functions == &functions, true);
+}
+
+/* Nothing of these blocks would have to be read, so that only who looks for them can know. */
+static void blocks_are_not_looked_for_when_the_stop_is_over(void)
+{
+	static struct stop s;
+
+	timed = (struct nccl_source){ code, ARRAY_SIZE(code), read_image, NULL, 0 };
+	make_waves(&s, 1, 2);
+	s.waves[0].pc = s.waves[1].pc = NOWHERE;
+	nccl_read(&timed, &s.arena, &s.all);
+	TEST_EQ(s.all.collectives[0].is_read, true);
+	TEST_EQ(s.all.collectives[0].left, 0);
+	/* It ends with the last read of the communicator and its first channel. */
+	reads_in_time = reads;
+	reads = 0;
+	nccl_read(&timed, &s.arena, &s.all);
+	reads_in_time = 0;
+	TEST_EQ(s.all.collectives[0].is_read, true);
+	TEST_EQ(s.all.collectives[0].left, 3);
+	TEST_EQ(s.all.collectives[0].n_receives | s.all.collectives[0].unread | s.all.collectives[0].empty, 0);
+	rpc_arena_deinit(&s.arena);
+}
+
 TEST_SUITE(worker_nccl, TEST(each_block_says_of_whom_it_has_nothing), TEST(reads_are_bounded),
 	   TEST(what_warps_stand_in_says_how_data_comes), TEST(flags_of_all_slots_count_where_steps_may_be_empty),
 	   TEST(buffers_that_do_not_fit_say_nothing), TEST(kernels_before_2_22_may_have_empty_channels),
-	   TEST(code_is_found_by_its_address), TEST(nothing_is_read_when_the_stop_is_over));
+	   TEST(code_is_found_by_its_address), TEST(nothing_is_read_when_the_stop_is_over),
+	   TEST(modules_without_such_code_are_not_looked_at), TEST(blocks_are_not_looked_for_when_the_stop_is_over));
