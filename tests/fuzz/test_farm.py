@@ -28,8 +28,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 SOUND = BROKEN.replace("__builtin_trap();", "return 0;").replace("'D'", "'C'")
 
 
-def farm(tmp_path, hours, *targets, jobs=2):
-    env = dict(os.environ, FUZZ_DIR=str(tmp_path), FUZZ_SEEDS=str(tmp_path / "seeds"), FUZZ_BUILD="no", FUZZ_JOBS=str(jobs))
+# The instructions are the same, whatever the table says.
+TABLE = """
+#include <stddef.h>
+#include <stdint.h>
+static const uint8_t table[4] = { 1, 2, 3, 4 };
+static const char *const names[2] = { "one", "two" };
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    volatile int n = size > 1 ? table[data[0] & 3] + names[data[1] & 1][0] : 0;
+    return n < 0;
+}
+"""
+
+
+def farm(tmp_path, hours, *targets, jobs=2, **variables):
+    env = dict(os.environ, **variables, FUZZ_DIR=str(tmp_path), FUZZ_SEEDS=str(tmp_path / "seeds"), FUZZ_BUILD="no",
+               FUZZ_JOBS=str(jobs))
     return subprocess.run([TOP / "scripts/fuzz-farm", hours, *targets], env=env, text=True, capture_output=True, timeout=300)
 
 
@@ -104,6 +119,29 @@ def test_hours_add_up_as_long_as_the_code_is_the_same(tmp_path):
     assert 1700 <= told["sound"] < 1720 and told["other"] < 20, told
     # Whoever had least begins.
     assert ledger.read_text().splitlines()[4].split()[0] == "fuzz_other", ledger.read_text()
+
+
+def test_a_table_is_part_of_the_code(tmp_path):
+    hashes = []
+    for text in (TABLE, TABLE.replace("3, 4", "4, 3"), TABLE.replace('"two"', '"too"'), TABLE):
+        shutil.rmtree(tmp_path / "fuzz", ignore_errors=True)
+        compiled(tmp_path, table=text)
+        farm(tmp_path, "0.0003", "table")
+        hashes.append((tmp_path / "ledger").read_text().splitlines()[-1].split()[1])
+    assert hashes[0] == hashes[3] and len(set(hashes)) == 3, hashes
+
+
+def test_nothing_counts_where_the_code_is_not_known(tmp_path):
+    compiled(tmp_path, sound=SOUND)
+    tool = tmp_path / "tools/objcopy"
+    tool.parent.mkdir()
+    # It fails, or makes nothing.
+    for line in ("exit 1", 'for last; do :; done; : >"$last"'):
+        tool.write_text(f"#!/bin/sh\n{line}\n")
+        tool.chmod(0o755)
+        run = farm(tmp_path, "0.0003", "sound", PATH=f"{tool.parent}:{os.environ['PATH']}")
+        assert run.returncode == 1 and "objcopy gives no code of fuzz_sound" in run.stderr, run
+        assert not (tmp_path / "ledger").read_text(), run
 
 
 def test_what_is_no_target_is_told(tmp_path):
