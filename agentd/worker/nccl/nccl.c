@@ -251,7 +251,8 @@ static bool find_blocks(const struct reading *r, struct block *blocks, uint64_t 
 
 /*
  * The first warp has the lane that waits for data, and no other one goes on before it: of the others nothing has to be
- * known.  But one that stands in the kernel itself may wait there for others, which are in a function.
+ * known.  It may wait for room to send first, so that what is told is what has not come, and no more.  But one that
+ * stands in the kernel itself may wait there for others, which are in a function.
  */
 static const struct waits_nccl_function *receives_in(const struct block *b)
 {
