@@ -112,8 +112,9 @@ static void make_waves(struct stop *s, uint32_t launches, uint32_t blocks)
 							     .size = sizeof(s->bytes) };
 		for (uint32_t b = 0; b < blocks; b++)
 			s->waves[s->all.n_waves++] = (struct wave){ .dispatch = i, .has_dispatch = true,
-								    .kernel_handle = IN_LL_KERNEL, .has_workgroup = true,
-								    .has_wave_in_group = true, .workgroup = { b } };
+								    .kernel_handle = IN_LL_KERNEL,
+								    .has_workgroup = true, .workgroup = { b },
+								    .has_wave_in_group = true };
 	}
 	s->all.waves = s->waves;
 	s->all.arguments = s->arguments;
