@@ -269,6 +269,11 @@ struct numbers {
 	uint32_t lanes; /* Of those, the ones that are here: of the last such warp. */
 };
 
+static bool has_number(const struct wave *warp)
+{
+	return warp->has_wave_in_group && warp->wave_in_group < WARPS_NUMBERED;
+}
+
 static struct numbers numbers_at(const struct block *b, uint32_t place)
 {
 	struct numbers n = { 0 };
@@ -278,16 +283,19 @@ static struct numbers numbers_at(const struct block *b, uint32_t place)
 		const struct unit *u = &b->units[i];
 		uint64_t bit;
 
-		if (!u->warp->has_wave_in_group || u->warp->wave_in_group >= WARPS_NUMBERED)
+		if (!has_number(u->warp))
 			continue;
 		bit = UINT64_C(1) << u->warp->wave_in_group;
 		n.here |= u->wait == place ? bit : 0;
 		elsewhere |= u->wait == place ? 0 : bit;
 	}
 	n.apart = n.here & elsewhere;
-	for (uint32_t i = 0; i < b->n_units; i++)
-		if (b->units[i].wait == place && n.apart == UINT64_C(1) << b->units[i].warp->wave_in_group)
-			n.lanes |= b->units[i].lanes;
+	for (uint32_t i = 0; i < b->n_units; i++) {
+		const struct unit *u = &b->units[i];
+
+		if (has_number(u->warp) && u->wait == place && n.apart == UINT64_C(1) << u->warp->wave_in_group)
+			n.lanes |= u->lanes;
+	}
 	return n;
 }
 
@@ -324,7 +332,7 @@ static bool find_gone(const struct block *b, uint64_t *ret)
 		return false;
 	*ret = UINT64_MAX >> (WARPS_NUMBERED - launched);
 	for (uint32_t i = 0; i < b->n; i++) {
-		if (!b->waves[i].has_wave_in_group || b->waves[i].wave_in_group >= WARPS_NUMBERED)
+		if (!has_number(&b->waves[i]))
 			return false;
 		*ret &= ~(UINT64_C(1) << b->waves[i].wave_in_group);
 	}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Queues that are read while they run: what has moved between two reads is not told. */
+/* Queues that are read while they run: what has moved between two reads is not told.  What is said of warps. */
 #include <stdlib.h>
 
 #include "agentd/worker/wait/look.h"
+#include "agentd/worker/wait/warps.h"
 #include "testlib.h"
 
 enum { READ = 0x1000, WRITE = 0x2000, RING = 0x10000, SIGNAL = 0x20000, RING_SIZE = 4096 };
@@ -89,6 +90,51 @@ static void a_queue_that_goes_on_between_both_passes_is_left_out(void)
 	TEST_EQ(waits_of(READ, 3), 1);
 }
 
+/* ------------------------------------------------------------------ warps -------------------- */
+
+/* What is said of place 0, where lane 1 of warp 0 is, and one lane of another warp. */
+static void who_is_at(const struct wave *other, uint32_t lanes, const char *wanted)
+{
+	static struct block b;
+	const struct wave zero = { .has_wave_in_group = true };
+	struct rpc_arena arena;
+	struct look l = { .arena = &arena };
+
+	rpc_arena_init(&arena, 1 << 20);
+	b = (struct block){ .n_units = 3, .n_places = 1, .units = {
+		{ .w = &zero, .warp = &zero, .does = DOES_WAIT, .lanes = 1 << 1, .wait = 0 },
+		{ .w = &zero, .warp = &zero, .does = DOES_RUN, .lanes = 1 << 0, .wait = LOOK_NONE },
+		{ .w = other, .warp = other, .does = DOES_WAIT, .lanes = lanes, .wait = 0 },
+	} };
+	TEST_STR(warps_text(&l, &b, 0), wanted);
+	rpc_arena_deinit(&arena);
+}
+
+static void lanes_are_told_of_their_own_warp(void)
+{
+	who_is_at(&(struct wave){ .has_wave_in_group = true, .wave_in_group = 1 }, 1 << 5,
+		  "warp 1 and lane 1 of warp 0");
+	/* Where two warps are apart, it is not said whose lanes. */
+	who_is_at(&(struct wave){ .has_wave_in_group = true }, 1 << 5, "lanes 1,5 of warp 0");
+}
+
+/* No block has warp 64, but a core says what it likes: in a mask of 64 bits it must not become warp 0. */
+static void warps_beyond_the_mask_are_not_told_as_others(void)
+{
+	static const uint8_t numbers[] = { 64, 65, 128, 192, 255 };
+
+	for (size_t i = 0; i < sizeof(numbers); i++)
+		who_is_at(&(struct wave){ .has_wave_in_group = true, .wave_in_group = numbers[i] }, 1 << 5,
+			  "lane 1 of warp 0");
+}
+
+static void warps_without_a_number_are_not_warp_0(void)
+{
+	who_is_at(&(struct wave){ .has_wave_in_group = false }, 1 << 5, "lane 1 of warp 0");
+}
+
 TEST_SUITE(worker_wait, TEST(what_stands_still_is_told),
 	   TEST(a_signal_that_moves_between_both_passes_is_left_out),
-	   TEST(a_queue_that_goes_on_between_both_passes_is_left_out));
+	   TEST(a_queue_that_goes_on_between_both_passes_is_left_out),
+	   TEST(lanes_are_told_of_their_own_warp), TEST(warps_beyond_the_mask_are_not_told_as_others),
+	   TEST(warps_without_a_number_are_not_warp_0));
