@@ -429,9 +429,9 @@ static int core_waves(struct target *t, const struct target_waves_from *from, st
 {
 	struct core_cuda *c = core_cuda_of(t);
 	struct core_cuda_waves w;
-	const char *unknown, *cut, *barriers = NULL, *spins = NULL;
+	const char *unknown, *cut, *barriers = NULL, *spins[SPINS_MISSING_MAX] = { NULL };
 
-	*ret = (struct target_waves){ .missing = rpc_arena_array(a, 6, sizeof(*ret->missing)) };
+	*ret = (struct target_waves){ .missing = rpc_arena_array(a, 5 + SPINS_MISSING_MAX, sizeof(*ret->missing)) };
 	if (!ret->missing || core_cuda_make_waves(c, NULL, a, &w) < 0 || find_exited(c, a, ret) < 0)
 		return agent_err_no_memory(err, "read the core");
 	ret->waves = w.waves;
@@ -442,14 +442,15 @@ static int core_waves(struct target *t, const struct target_waves_from *from, st
 	if (from->registers)
 		read_examples(c, &w, a, ret);
 	if (from->mbarriers && (core_cuda_read_mbarriers(c, &w, a, ret, &barriers) < 0 ||
-				core_cuda_read_spins(c, &w, a, ret, &spins) < 0))
+				core_cuda_read_spins(c, &w, a, ret, spins) < 0))
 		return agent_err_no_memory(err, "read the core");
 	if (from->mbarriers)
 		core_cuda_read_nccl(c, a, ret);
 	if (barriers)
 		ret->missing[ret->n_missing++] = barriers;
-	if (spins)
-		ret->missing[ret->n_missing++] = spins;
+	for (size_t i = 0; i < SPINS_MISSING_MAX; i++)
+		if (spins[i])
+			ret->missing[ret->n_missing++] = spins[i];
 	if (w.left_out)
 		ret->missing[ret->n_missing++] = rpc_arena_printf(
 			a, "core file: %u warps in slots that no multiprocessor has, or has once",

@@ -104,7 +104,7 @@ int core_cuda_read_mbarriers(struct core_cuda *c, const struct core_cuda_waves *
 			     struct target_waves *ret, const char **ret_missing);
 /** List the words that warps poll, likewise. */
 int core_cuda_read_spins(struct core_cuda *c, const struct core_cuda_waves *w, struct rpc_arena *a,
-			 struct target_waves *ret, const char **ret_missing);
+			 struct target_waves *ret, const char *ret_missing[SPINS_MISSING_MAX]);
 /** target_ops.registers. */
 int core_cuda_registers(struct target *t, const struct target_waves_from *from,
 			const struct target_registers_wanted *what, struct rpc_arena *a,

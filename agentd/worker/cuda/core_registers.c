@@ -514,7 +514,7 @@ static bool copy_grid(const void *ctx, uint32_t ret[3])
 }
 
 int core_cuda_read_spins(struct core_cuda *c, const struct core_cuda_waves *w, struct rpc_arena *a,
-			 struct target_waves *ret, const char **ret_missing)
+			 struct target_waves *ret, const char *ret_missing[SPINS_MISSING_MAX])
 {
 	struct spins s;
 
@@ -530,7 +530,7 @@ int core_cuda_read_spins(struct core_cuda *c, const struct core_cuda_waves *w, s
 		core_cuda_warp_of(c, w->warps[i], &warp);
 		spins_add(&s, i, warp.view.pcs, warp.view.lanes, m ? &m->spins : NULL, &from, false);
 	}
-	*ret_missing = spins_missing(&s, a);
+	spins_missing(&s, a, ret_missing);
 	return 0;
 }
 

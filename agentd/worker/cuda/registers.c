@@ -299,13 +299,15 @@ static bool read_grid(const void *ctx, uint32_t ret[3])
 	return true;
 }
 
-const char *cuda_spins_read(struct target_cuda *c, uint64_t deadline_ns, struct rpc_arena *a, struct target_waves *ret)
+void cuda_spins_read(struct target_cuda *c, uint64_t deadline_ns, struct rpc_arena *a, struct target_waves *ret,
+		     const char *ret_missing[SPINS_MISSING_MAX])
 {
 	const struct cuda_module *module = NULL;
 	struct spins s;
 
+	memset(ret_missing, 0, SPINS_MISSING_MAX * sizeof(*ret_missing));
 	if (spins_begin(&s, a, ret) < 0)
-		return NULL;
+		return;
 	for (uint32_t i = 0; i < ret->n_waves; i++) {
 		const struct wave *w = &ret->waves[i];
 		const struct polling_warp one = {
@@ -321,7 +323,7 @@ const char *cuda_spins_read(struct target_cuda *c, uint64_t deadline_ns, struct 
 		cuda_warp_of(&c->devices[w->gpu_id], w->unit, w->index, &view);
 		spins_add(&s, i, view.pcs, view.lanes, &module->spins, &from, clock_now_ns() >= deadline_ns);
 	}
-	return spins_missing(&s, a);
+	spins_missing(&s, a, ret_missing);
 }
 
 /* ------------------------------------------------------------------ one stop ----------------- */

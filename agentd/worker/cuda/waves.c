@@ -12,7 +12,7 @@
 #include "base/vec.h"
 
 #define GRIDS_MAX    4096u
-#define MISSING_MAX  (2 * CUDBGSHIM_MAX_DEVICES + 8)
+#define MISSING_MAX  (2 * CUDBGSHIM_MAX_DEVICES + 7 + SPINS_MISSING_MAX)
 
 /* A grid that has warps on a device; several thousand warps are of a few grids. */
 struct grid {
@@ -464,6 +464,15 @@ static void read_examples(struct look *l)
 
 /* ------------------------------------------------------------------ all together ------------- */
 
+static void read_spins(struct look *l)
+{
+	const char *missing[SPINS_MISSING_MAX];
+
+	cuda_spins_read(l->c, l->deadline_ns, l->a, l->ret, missing);
+	for (size_t i = 0; i < SPINS_MISSING_MAX; i++)
+		add_missing(l, missing[i]);
+}
+
 static int read_all(struct look *l)
 {
 	struct target_cuda *c = l->c;
@@ -487,7 +496,7 @@ static int read_all(struct look *l)
 	if (r == 0 && l->from->mbarriers)
 		add_missing(l, cuda_mbarriers_read(c, l->deadline_ns, l->a, l->ret));
 	if (r == 0 && l->from->mbarriers)
-		add_missing(l, cuda_spins_read(c, l->deadline_ns, l->a, l->ret));
+		read_spins(l);
 	if (r == 0 && l->from->mbarriers)
 		cuda_nccl_read(c, l->deadline_ns, l->a, l->ret);
 	return r;

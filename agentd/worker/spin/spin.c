@@ -220,15 +220,17 @@ void spins_add(struct spins *s, uint32_t wave, const uint64_t *pcs, uint32_t lan
 	}
 }
 
-const char *spins_missing(const struct spins *s, struct rpc_arena *a)
+/* Where loops are not looked at, others that are may still be those of grids. */
+void spins_missing(const struct spins *s, struct rpc_arena *a, const char *ret[SPINS_MISSING_MAX])
 {
+	memset(ret, 0, SPINS_MISSING_MAX * sizeof(*ret));
 	if (s->left_out)
-		return rpc_arena_printf(a, "words that are polled: %u warps are in a loop that was not looked at, for lack of "
-					   "time, or because there are too many", s->left_out);
+		ret[0] = rpc_arena_printf(a, "words that are polled: %u warps are in a loop that was not looked at, "
+					  "for lack of time, or because there are too many", s->left_out);
 	if (s->cut)
-		return "words that are polled: loops of a code object that has too many";
+		ret[1] = "words that are polled: loops of a code object that has too many";
 	if (s->untraced)
-		return rpc_arena_printf(a, "barriers of grids: %u warps poll as blocks of a grid do, in a code object that has too "
-					   "many such loops to tell whether they wait for the grid", s->untraced);
-	return NULL;
+		ret[2] = rpc_arena_printf(a, "barriers of grids: %u warps poll as blocks of a grid do, in a code "
+					  "object that has too many such loops to tell whether they wait for the grid",
+					  s->untraced);
 }

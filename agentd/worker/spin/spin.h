@@ -15,6 +15,8 @@
 
 struct symbols_image;
 
+/** Kinds of things that may be missing of one look. */
+#define SPINS_MISSING_MAX 3u
 /** Most loops of grids whose registers and words are read in one look: up to eight reads each. */
 #define SPINS_MAX 64u
 
@@ -72,7 +74,7 @@ int spins_begin(struct spins *s, struct rpc_arena *a, struct target_waves *waves
  */
 void spins_add(struct spins *s, uint32_t wave, const uint64_t *pcs, uint32_t lanes, const struct spin_sites *sites,
 	       const struct spin_source *from, bool late);
-/** @return what is missing of them, in the arena; NULL for nothing. */
-const char *spins_missing(const struct spins *s, struct rpc_arena *a);
+/** Say what is missing of them.  @param ret  In the arena; NULL: nothing of that kind. */
+void spins_missing(const struct spins *s, struct rpc_arena *a, const char *ret[SPINS_MISSING_MAX]);
 
 #endif /* WORKER_SPIN_H */

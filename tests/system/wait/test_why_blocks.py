@@ -158,6 +158,25 @@ def test_a_grid_beyond_the_loops_that_are_followed_is_told_to_be_missing(tmp_pat
     assert [m for m in doc["missing"] if "6 warps poll as blocks of a grid do" in m] == doc["missing"] and bool(doc["missing"]) is not told
 
 
+def test_what_else_is_missing_does_not_hide_the_grids(tmp_path):
+    """More loops than are kept, and warps in one that is not followed."""
+    cubin, end = with_loops(tmp_path / "cut-sm_90.cubin", 17000)
+    kernel = {**REDUCE, "cubin": cubin, "kernel": "reduce_own"}
+    unfollowed = end + 2000 * (REDUCE["end"] - REDUCE["loop"])
+    come = [0, 1, 2, 3, 4, 6]
+    with Grid(come, *(line for b in come for line in poll(b, kernel, pc=unfollowed)), kernel=kernel) as s:
+        doc = s.why()
+        dumped = s.ctl("dump", s.app.pid, "-o", tmp_path / "core", "--full", "--max-stop=60s")
+        assert dumped.returncode in (0, 8), dumped.stderr
+        of_core = json.loads(s.ctl("why", "--core", tmp_path / "core", "-j").stdout)
+    assert len(doc["missing"]) == 2, doc["missing"]
+    for each in (doc, of_core):
+        missing = [m for m in each["missing"] if "loops" in m]
+        assert len(missing) == 2 and not each["complete"] and not culprits(each), each["missing"]
+        assert missing[0] == "words that are polled: loops of a code object that has too many", missing
+        assert missing[1].startswith("barriers of grids: 6 warps poll as blocks of a grid do"), missing
+
+
 def test_blocks_in_a_fifth_loop_of_their_grid_are_told_to_poll(tmp_path):
     """Four are looked at: who is in another one has come all the same, so that nobody is accused."""
     cubin, end = with_loops(tmp_path / "five-sm_90.cubin", 4, "reduce", WORKSPACE)

@@ -2,6 +2,7 @@
 /* Queues that are read while they run: what has moved between two reads is not told.  What is said of warps. */
 #include <stdlib.h>
 
+#include "agentd/worker/spin/spin.h"
 #include "agentd/worker/wait/look.h"
 #include "agentd/worker/wait/warps.h"
 #include "testlib.h"
@@ -133,8 +134,44 @@ static void warps_without_a_number_are_not_warp_0(void)
 	who_is_at(&(struct wave){ .has_wave_in_group = false }, 1 << 5, "lane 1 of warp 0");
 }
 
+/* ------------------------------------------------------------------ polled words ------------- */
+
+/* How many things are missing, and whether all that is not said is NULL. */
+static size_t count_missing(const struct spins *s, const char *first, const char *last)
+{
+	const char *missing[SPINS_MISSING_MAX];
+	const char *told[SPINS_MISSING_MAX] = { NULL };
+	struct rpc_arena arena;
+	size_t n = 0;
+
+	rpc_arena_init(&arena, 1 << 20);
+	spins_missing(s, &arena, missing);
+	for (size_t i = 0; i < SPINS_MISSING_MAX; i++)
+		if (missing[i])
+			told[n++] = missing[i];
+	if (n) {
+		TEST_EQ(strstr(told[0], first) == told[0], true);
+		TEST_EQ(strstr(told[n - 1], last) == told[n - 1], true);
+	}
+	rpc_arena_deinit(&arena);
+	return n;
+}
+
+static void one_thing_that_is_missing_hides_no_other(void)
+{
+	static const char warps[] = "words that are polled: 3 warps", loops[] = "words that are polled: loops",
+			  grids[] = "barriers of grids: 5 warps";
+
+	TEST_EQ(count_missing(&(struct spins){ 0 }, "", ""), 0);
+	TEST_EQ(count_missing(&(struct spins){ .untraced = 5 }, grids, grids), 1);
+	TEST_EQ(count_missing(&(struct spins){ .left_out = 3, .untraced = 5 }, warps, grids), 2);
+	TEST_EQ(count_missing(&(struct spins){ .cut = 1, .untraced = 5 }, loops, grids), 2);
+	TEST_EQ(count_missing(&(struct spins){ .left_out = 3, .cut = 1 }, warps, loops), 2);
+	TEST_EQ(count_missing(&(struct spins){ .left_out = 3, .cut = 1, .untraced = 5 }, warps, grids), 3);
+}
+
 TEST_SUITE(worker_wait, TEST(what_stands_still_is_told),
 	   TEST(a_signal_that_moves_between_both_passes_is_left_out),
 	   TEST(a_queue_that_goes_on_between_both_passes_is_left_out),
 	   TEST(lanes_are_told_of_their_own_warp), TEST(warps_beyond_the_mask_are_not_told_as_others),
-	   TEST(warps_without_a_number_are_not_warp_0));
+	   TEST(warps_without_a_number_are_not_warp_0), TEST(one_thing_that_is_missing_hides_no_other));
