@@ -24,6 +24,8 @@ VARIES = ((r"0x[0-9a-f]+|\b[0-9a-f]{16}\b", "ADDRESS"), (r"\+0x[0-9a-f]+/0x[0-9a
           (r"CPU: \d+ ", ""), (r"PID: \d+ ", ""),
           (r"(\.[ch]):\d+", r"\1"), (r" by task \S+|/\d+\b", ""), (r" \[#\d+\]", ""),
           (r" \((?:Not tainted|Tainted\b[^)]*)\)", ""))
+# A call that was surely made, of the driver.
+CALL = re.compile(r" (?!\? )((?:kfd|amdgpu|svm)_\w+)\+0x")
 LOCK = re.compile(r"\(([^(){}]+)\)\{[^}]*\}")
 CONTEXT = 60
 
@@ -35,8 +37,12 @@ def plain(line):
 
 
 def title(lines):
-    """Of a report: its first line, and for locks which two it is about."""
+    """Of a report: its first line; for locks which two it is about, and for a warning of others who of the driver caused it."""
     first = plain(lines[0])
+    if first.startswith("WARNING: at ") and "drivers/" not in first:
+        ends = [i for i, line in enumerate(lines[1:], 1) if HEAD.search(line)]
+        calls = [call.group(1) for call in map(CALL.match, lines[1:ends[0] if ends else None]) if call]
+        return " < ".join([first, *calls[:1]])
     if "lock" not in first or not first.startswith(("WARNING: possible", "WARNING: inconsistent", "WARNING: bad")):
         return first
     wanted = []

@@ -36,6 +36,13 @@ CIRCLE = """[   40.100000] =====================================================
 [   40.100008] ffffffff83c1e0a0 (kfd_processes_mutex){+.+.}-{4:4}, at: kfd_create_process+0x88/0x500
 """
 WARNED = "[    9.000000] WARNING: CPU: 1 PID: 77 at drivers/gpu/drm/amd/amdkfd/kfd_process.c:1276 kfd_process_notifier_release+0x33/0x90\n"
+CALLED = """[   89.077370] WARNING: CPU: 1 PID: 84 at kernel/workqueue.c:4241 __flush_work+0x8f6/0xc70
+[   89.081028] Call Trace:
+[   89.081100]  ? kfd_ioctl+0x810/0x810
+[   89.081400]  __cancel_work_sync+0x98/0xd0
+[   89.081610]  kfd_dbg_trap_disable+0x99/0x420
+[   89.081663]  kfd_ioctl_set_debug_trap+0x8d9/0x13c0
+"""
 SHIFTED = "[    9.100000] UBSAN: shift-out-of-bounds in drivers/gpu/drm/amd/amdkfd/kfd_events.c:93:2\n"
 POISONED = """[   33.000000] =============================================================================
 [   33.000001] BUG kmalloc-64 (Tainted: G    B   W         ): Poison overwritten
@@ -59,6 +66,8 @@ LEAK = """unreferenced object 0xffff888008f2d000 (size 2048):
     (FREED, "BUG: KASAN: slab-use-after-free in kfd_dbg_trap_disable"),
     (CIRCLE, "WARNING: possible circular locking dependency detected: &process->mutex, kfd_processes_mutex"),
     (WARNED, "WARNING: at drivers/gpu/drm/amd/amdkfd/kfd_process.c kfd_process_notifier_release"),
+    (CALLED, "WARNING: at kernel/workqueue.c __flush_work < kfd_dbg_trap_disable"),
+    (CALLED.replace(" kfd_", " my_"), "WARNING: at kernel/workqueue.c __flush_work"),
     (SHIFTED, "UBSAN: shift-out-of-bounds in drivers/gpu/drm/amd/amdkfd/kfd_events.c:2"),
     (POISONED, "BUG kmalloc-64: Poison overwritten"),
     (POISONED.replace("Tainted: G    B   W         ", "Not tainted"), "BUG kmalloc-64: Poison overwritten"),
