@@ -361,10 +361,10 @@ KFDTRAP_API int kfdtrap_enable(struct kfdtrap *kt, uint64_t exceptions, int dbg_
  * Commands 11 and 0: begin debugging, unless another debugger does so already, or the target does
  * not use the device (ENABLE would make it a user of it).
  *
- * A session that begins between the two has been taken from who began it, and is ended: it would stay with the target when
- * this process ends, and its own end would then write into freed memory of the kernel.
- * @return as kfdtrap_enable(), but -EALREADY leaves a session alone that was there before; -EAGAIN: one had begun meanwhile,
- *         and was ended; -ESRCH comes from either command.
+ * A session that begins between the two has been taken from who began it, and is ended: it would stay with the target
+ * when this process ends, and its own end would then write into freed memory of the kernel.
+ * @return as kfdtrap_enable(), but -EALREADY leaves a session alone that was there before; -EAGAIN: one had begun
+ *         meanwhile, and was ended; -ESRCH comes from either command.
  */
 KFDTRAP_API int kfdtrap_attach(struct kfdtrap *kt, uint64_t exceptions, int dbg_fd,
 			       struct kfdtrap_runtime_info *ret_info);

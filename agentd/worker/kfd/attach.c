@@ -338,8 +338,8 @@ static uint32_t other_thread(pid_t pid)
 }
 
 /*
- * A traced main thread that is being killed would crash the kernel: see kfdtrap_enable_by().  A thread that ended while it
- * was asked says nothing of the process, but where all have, the main thread is not asked either: it is about to end.
+ * A traced main thread that is being killed would crash the kernel: see kfdtrap_enable_by().  A thread that ended while
+ * it was asked says nothing of the process, but where all have, the main thread is not asked: it is about to end.
  */
 static int attach_by_thread(struct target_kfd *k, int event_fd, struct kfdtrap_runtime_info *ret_info)
 {
