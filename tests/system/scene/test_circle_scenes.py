@@ -144,8 +144,8 @@ def test_a_rank_that_moves_is_in_no_circle():
         start_all(s, rank5={"last": "listen"})
         argv = [BIN / "gpu-agentctl", "job", "--all", "--why", "-j", "--deadline", "30s"]
         job = s.start("job", argv, env={"GPU_AGENT_SOCKET": str(s.socket)})
-        for left in range(100, 0, -1):
-            s.tell(s.ranks[5], f"memory 0x7f5000030000 l:{left}")
+        for turn in range(300):
+            s.tell(s.ranks[5], f"memory 0x7f5000030000 l:{100 - turn % 100}")
             if job.popen.poll() is not None:
                 break
             time.sleep(0.1)
