@@ -266,7 +266,7 @@ bool warps_is_closed(struct look *l, const struct block *b, uint32_t place)
 struct numbers {
 	uint64_t here;	/* With some lanes at least. */
 	uint64_t apart; /* Of them, those of which other lanes are elsewhere. */
-	uint32_t lanes; /* Of those, the ones that are here: of the last such warp. */
+	uint32_t lanes; /* Of the only such warp, those that are here; 0: there are several. */
 };
 
 static bool has_number(const struct wave *warp)

@@ -16,6 +16,7 @@ from unittest import SkipTest
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
+import pytest
 from harness import BIN, PATIENCE, Rpc, Scene, as_user, need_root, status, wait_until
 
 USER = 1000
@@ -209,6 +210,25 @@ def test_targets_with_a_debug_session_already():
     with Scene() as s:
         s.control("errno enable EALREADY 3")
         refused(s, s.app.pid, "busy", 6)
+
+
+def test_a_session_that_begins_at_the_same_time_is_ended_and_told():
+    """The question came before it, and ENABLE behind it."""
+    with Scene() as s:
+        s.control("errno enable EALREADY 1")
+        error = s.rpc.error("session.attach", pid=s.app.pid)
+        assert error.name == "busy" and "at the same time" in error.message and "again" in error.hint, error
+        s.attach()
+
+
+@pytest.mark.parametrize("times,name", ((1, None), (3, None), (4, "not_debuggable")))
+def test_threads_that_end_while_a_session_begins(times, name):
+    """Another one is asked for, but not without end."""
+    with Scene(app="queues 1; sleepers 2; spin") as s:
+        s.control(f"errno enable ESRCH {times}")
+        if name:
+            assert s.rpc.error("session.attach", pid=s.app.pid).name == name
+        s.attach()
 
 
 def test_no_agent():
