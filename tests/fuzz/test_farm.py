@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 def farm(tmp_path, hours, *targets, jobs=2, **variables):
     env = dict(os.environ, **variables, FUZZ_DIR=str(tmp_path), FUZZ_SEEDS=str(tmp_path / "seeds"), FUZZ_BUILD="no",
-               FUZZ_JOBS=str(jobs))
+               FUZZ_LEDGER=str(tmp_path / "ledger"), FUZZ_JOBS=str(jobs))
     return subprocess.run([TOP / "scripts/fuzz-farm", hours, *targets], env=env, text=True, capture_output=True, timeout=300)
 
 
@@ -118,7 +118,24 @@ def test_hours_add_up_as_long_as_the_code_is_the_same(tmp_path):
     told = so_far(farm(tmp_path, "0.0006", "sound", "other", jobs=1))
     assert 1700 <= told["sound"] < 1720 and told["other"] < 20, told
     # Whoever had least begins.
-    assert ledger.read_text().splitlines()[4].split()[0] == "fuzz_other", ledger.read_text()
+    ends = {name: (tmp_path / f"log/fuzz_{name}.time").stat().st_mtime_ns for name in ("sound", "other")}
+    assert ends["other"] < ends["sound"], ends
+    # A line for each, in a file that people commit; what other code has had is of no use to anybody.
+    lines = [line.split() for line in ledger.read_text().splitlines()]
+    assert [line[0] for line in lines] == ["fuzz_other", "fuzz_sound"] and lines[1][1] == code, lines
+    assert float(lines[1][2]) >= 1700 and int(lines[1][3]) > int(inputs), lines
+
+
+def test_the_ledger_keeps_those_that_had_no_turn_and_tells_who_had_enough(tmp_path):
+    compiled(tmp_path, sound=SOUND, other=SOUND.replace("'C'", "'D'"))
+    ledger = tmp_path / "ledger"
+    farm(tmp_path, "0.0003", "sound")
+    [line] = ledger.read_text().splitlines()
+    ledger.write_text(f"fuzz_absent {'1' * 16} 77.0 8\n{line}\n{line.split()[0]} {line.split()[1]} 1800 5\n")
+    run = farm(tmp_path, "0.0003", "sound", "other")
+    assert "1 of 2 targets have had 30 minutes with the code that they have now" in run.stdout, run
+    lines = ledger.read_text().splitlines()
+    assert f"fuzz_absent {'1' * 16} 77.0 8" in lines and len(lines) == 3, lines
 
 
 def test_a_table_is_part_of_the_code(tmp_path):
