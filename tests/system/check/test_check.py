@@ -136,6 +136,19 @@ def test_a_guest_leaves_the_second_run_to_who_started_it():
         assert f.runs("once") == 1
 
 
+def test_the_slowest_are_shown_and_are_no_results():
+    with Fakes(quick=GOOD, slow="sleep 0.5; echo 'PASS slow.one'\n", dies="echo 'PASS dies.one'; sleep 0.2; kill -9 $$\n") as f:
+        lines = f.run([ROOT / "scripts/run-tests", f.programs[0], f"{f.programs[1]} 100% sure", f.programs[2]],
+                      TEST_SLOWEST="3", TEST_ONCE="1", TEST_JOBS="3")
+        assert lines[-1] == "3 passed, 1 failed, 0 skipped" and len(results(lines)) == 4, lines
+        assert lines[-5] == "  slowest programs: seconds, those of a processor, and which", lines
+        rows = [re.fullmatch(r"  +(\d+\.\d) +\d+\.\d  (.+)", line).groups() for line in lines[-4:-1]]
+        told = [float(seconds) for seconds, _ in rows]
+        took = dict(zip((program for _, program in rows), told))
+        assert set(took) == {str(f.programs[0]), f"{f.programs[1]} 100% sure", str(f.programs[2])}, rows
+        assert told == sorted(told, reverse=True) and took[f"{f.programs[1]} 100% sure"] >= 0.5, rows
+
+
 PROGRAM = """
 import unittest
 import pytest
