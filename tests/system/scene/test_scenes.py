@@ -242,7 +242,9 @@ def test_core_of_the_demo(vendor):
     """A core of the scene says the same as the live program."""
     with Traces() as t, tempfile.TemporaryDirectory(prefix="gpu-agent-test.") as d:
         core = pathlib.Path(d) / "core"
-        run = t.demo(*VENDOR_OPTION[vendor], "dump", "PID", LONG_STOP, "-o", core)
+        # Some 30,000 calls of CUDA's debugger, one after the other, and two processes wake each other for each: beside
+        # many busy ones the longest stop that there is does not last.  What a short one leaves out is tested elsewhere.
+        run = t.demo(*VENDOR_OPTION[vendor], "dump", "PID", LONG_STOP, "-o", core, first=True)
         assert run.returncode == 0, run.stderr
         run = subprocess.run([BIN / "gpu-agentctl", "analyze", core, "-j"], capture_output=True, text=True, timeout=60)
         document = json.loads(run.stdout)
