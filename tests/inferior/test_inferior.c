@@ -577,6 +577,42 @@ static void unusable_threads_are_left_alone(void)
 	}
 }
 
+/* The process ends when it has been chosen, and nobody has collected it yet. */
+static int seize_what_ends(void *ctx, int tid)
+{
+	siginfo_t si;
+
+	kill(tid, SIGKILL);
+	waitid(P_PID, (id_t)tid, &si, WEXITED | WNOWAIT);
+	*(int *)ctx = cudbgshim_tracer_direct.seize(NULL, tid);
+	return *(int *)ctx;
+}
+
+/* The kernel refuses to trace a thread that ends as it refuses one that others may not trace. */
+static void a_thread_that_ends_is_not_one_that_is_refused(void)
+{
+	struct cudbgshim_inferior_error err = { .what = "" };
+	struct cudbgshim_tracer tracer = cudbgshim_tracer_direct;
+	struct cudbgshim_inferior_options o;
+	struct scene s;
+	int said = 0;
+
+	BEGIN(&s, "sleep");
+	tracer.seize = seize_what_ends;
+	tracer.ctx = &said;
+	o = options(&s, VICTIM_WORK, 0);
+	o.tracer = &tracer;
+	TEST_EQ(call(&s, &o, &err), -ESRCH);
+	TEST_EQ(said, -EPERM);
+	CU_ASSERT_TRUE(strstr(err.what, "has ended") != NULL);
+	TEST_EQ(inferior_thread_has_ended(s.proc_fd, s.pid), true);
+	TEST_EQ(inferior_thread_has_ended(s.proc_fd, INT32_MAX), true);
+	end(&s);
+	BEGIN(&s, "sleep");
+	TEST_EQ(inferior_thread_has_ended(s.proc_fd, s.pid), false);
+	end(&s);
+}
+
 /*
  * A thread that goes on behind a function has been in the middle of its sequence all the time, which the kernel
  * would have aborted.  Between an abort and its new beginning it may be used.
@@ -724,7 +760,7 @@ TEST_SUITE(inferior, TEST(calls_are_invisible), TEST(calls_among_many_threads),
 	   TEST(unprivileged_calls_work), TEST(death_at_each_step), TEST(death_at_any_time),
 	   TEST(record_outlives_the_caller), TEST(a_thread_that_cannot_stop_is_waited_for),
 	   TEST(slow_functions_run_on), TEST(faults_are_survived),
-	   TEST(endings_are_noticed), TEST(unusable_threads_are_left_alone),
+	   TEST(endings_are_noticed), TEST(a_thread_that_ends_is_not_one_that_is_refused), TEST(unusable_threads_are_left_alone),
 	   TEST(restartable_sequences_are_left_alone), TEST(matrix_registers_are_left_alone),
 	   TEST(other_threads_than_those_with_matrices_are_used),
 	   TEST(job_control_is_respected));

@@ -155,6 +155,8 @@ int inferior_thread_parse(const char *status, const char *syscall, struct inferi
  */
 int inferior_thread_rank(const struct inferior_thread *t, const char *maps, size_t size,
 			 const struct cudbgshim_inferior_options *o, const char **ret_why);
+/** Is that thread gone, or is it only still to be collected? */
+bool inferior_thread_has_ended(int proc_fd, pid_t tid);
 /** Does this call fail with EINTR although nothing happened but that a tracer stopped the thread? */
 bool inferior_is_interrupted_by_a_look(long nr);
 /**

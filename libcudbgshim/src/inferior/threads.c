@@ -254,6 +254,22 @@ static int read_thread(const struct cudbgshim_inferior_options *o, int task_fd, 
 	return 0;
 }
 
+bool inferior_thread_has_ended(int proc_fd, pid_t tid)
+{
+	auto_free char *status = NULL;
+	const char *state;
+	char path[64];
+	size_t size;
+	int rc;
+
+	snprintf(path, sizeof(path), "task/%d/status", (int)tid);
+	rc = fd_read_file_at(proc_fd, path, 65536, &status, &size);
+	if (rc < 0)
+		return rc == -ENOENT || rc == -ESRCH;
+	state = line_value(status, "State");
+	return state && (*state == 'Z' || *state == 'X');
+}
+
 static bool is_listed(pid_t tid, const pid_t *list, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
