@@ -46,7 +46,7 @@ static void capture(struct session *s, const struct target_event *e, const struc
 	int r;
 
 	out_init(&head, 0);
-	what.max_stop_ms = w->rule.core ? session_core_stop_begin(s, ms) : session_stop_begin(s, ms);
+	what.max_stop_ms = w->rule.core ? session_core_stop_begin(s, ms) : session_look_begin(s, ms);
 	r = exception_capture_begin(ret, s->target);
 	if (r == 0 && w->rule.core &&
 	    rule_engine_head(&s->rule, e, &ret->seen, &ret->arena, &head, &ret->core_err) == 0)

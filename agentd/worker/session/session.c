@@ -105,7 +105,7 @@ void session_set_lease(struct session *s, uint32_t ms)
 }
 
 /* @return how long queues may stand still, when @p around is needed besides. */
-static uint32_t stop_begin(struct session *s, uint32_t ms, uint32_t around)
+static uint32_t stop_begin(struct session *s, uint32_t ms, uint32_t around, uint32_t grace_ms)
 {
 	uint32_t all, left;
 
@@ -115,18 +115,23 @@ static uint32_t stop_begin(struct session *s, uint32_t ms, uint32_t around)
 	left = s->lease_end_ns ? (uint32_t)clock_left_ms(s->lease_end_ns) : all;
 	if (left < all)
 		all = left;
-	arm(s, all + DEADLINE_LEASE_GRACE_MS);
+	arm(s, all + grace_ms);
 	return ms < all ? ms : all;
 }
 
 uint32_t session_stop_begin(struct session *s, uint32_t ms)
 {
-	return stop_begin(s, ms, 0);
+	return stop_begin(s, ms, 0, DEADLINE_LEASE_GRACE_MS);
+}
+
+uint32_t session_look_begin(struct session *s, uint32_t ms)
+{
+	return stop_begin(s, ms, 0, DEADLINE_UNDO_MS);
 }
 
 uint32_t session_core_stop_begin(struct session *s, uint32_t ms)
 {
-	return stop_begin(s, ms, AROUND_CORE_MS);
+	return stop_begin(s, ms, AROUND_CORE_MS, DEADLINE_LEASE_GRACE_MS);
 }
 
 uint32_t session_stop_end(struct session *s)
