@@ -10,6 +10,8 @@
 /* Of BRA: all of its second word, where it leads back.  The sign of the distance is in the lowest 18 bits. */
 #define BRANCHES 0x0383ffffu
 #define SIGN	 0x0003ffffu
+/* Likewise of EXIT, whose first word has nothing but its kind and a predicate. */
+#define EXITS 0x03800000u
 
 /* ------------------------------------------------------------------ branches ----------------- */
 
@@ -137,32 +139,69 @@ static bool is_left_at(const struct loop *l, const struct waits_sass_round *r, s
 	       to >= (int64_t)r->poll->end && is_meeting(l->code, l->size, r->age, next, l->branch);
 }
 
-/* Follow the instructions from p->begin to the branch. */
-static bool is_poll(const struct loop *l, enum waits_sass_age age, struct waits_sass_poll *p)
+/* Do lanes leave the loop where one word was as it should be, while the others go on to compare another one? */
+static bool is_left_early(const struct waits_sass_round *r, struct waits_sass_word w, size_t at)
+{
+	int64_t to;
+
+	if (!r->is_done || predicate_of(w) != r->predicate)
+		return false;
+	if (waits_sass_form(w) == WAITS_SASS_EXIT)
+		return !(w.low >> 16) && (w.high & MEANING) == EXITS;
+	return read_branch(w, r->age, at, &to) == BRANCH_EACH && to >= (int64_t)r->poll->end;
+}
+
+/* A word is known. @param ends  Whether the loop ends where its compare is true. */
+static void end_word(struct waits_sass_polls *p, bool ends)
+{
+	struct waits_sass_poll *last = &p->any[p->n++];
+
+	if (!ends)
+		last->op = waits_compare_negated(last->op);
+}
+
+/* @return false: there are too many words. */
+static bool begin_word(struct waits_sass_round *r, struct waits_sass_polls *p)
+{
+	if (p->n == WAITS_SASS_WORDS)
+		return false;
+	p->any[p->n] = (struct waits_sass_poll){ .begin = p->any[0].begin, .end = p->any[0].end };
+	waits_sass_round_next(r, &p->any[p->n]);
+	return true;
+}
+
+/* Follow the instructions from where the loop begins to the branch.  @param p  With that, and where it ends, alone. */
+static bool is_poll(const struct loop *l, enum waits_sass_age age, struct waits_sass_polls *p)
 {
 	struct waits_sass_word w = waits_sass_word_at(l->code, l->branch);
-	struct waits_sass_round r = { .age = age, .poll = p };
+	struct waits_sass_round r = { .age = age, .poll = &p->any[0] };
 	bool is_left = false;
 
-	waits_sass_round_begin(&r, l->code, p->begin, l->branch);
-	for (uint32_t at = p->begin; at < l->branch && !is_left; at += WAITS_SASS_BYTES) {
+	waits_sass_round_begin(&r, l->code, r.poll->begin, l->branch);
+	for (uint32_t at = r.poll->begin; at < l->branch && !is_left; at += WAITS_SASS_BYTES) {
 		const struct waits_sass_word here = waits_sass_word_at(l->code, at);
 
 		is_left = is_left_at(l, &r, here, at);
-		if (is_left)
+		if (is_left) {
 			w = here;
-		else if (!waits_sass_round_follow(&r, here, at))
+		} else if (is_left_early(&r, here, at)) {
+			end_word(p, !is_negated(here));
+			if (!begin_word(&r, p))
+				return false;
+		} else if (!waits_sass_round_follow(&r, here, at)) {
 			return false;
+		}
 	}
 	if (!r.is_done || predicate_of(w) != r.predicate || is_left != l->is_together)
 		return false;
 	/* It goes on for as long as the branch back is taken, or that out of it is not. */
-	if (is_negated(w) == is_left)
-		p->op = waits_compare_negated(p->op);
+	end_word(p, is_negated(w) != is_left);
+	for (uint8_t i = 0; i < p->n; i++)
+		p->any[i].sleeps = r.sleeps;
 	return true;
 }
 
-int waits_sass_poll_find(const char *arch, const void *code, size_t size, size_t *at, struct waits_sass_poll *ret)
+int waits_sass_poll_find(const char *arch, const void *code, size_t size, size_t *at, struct waits_sass_polls *ret)
 {
 	const enum waits_sass_age age = waits_sass_age_of(arch);
 
@@ -170,14 +209,18 @@ int waits_sass_poll_find(const char *arch, const void *code, size_t size, size_t
 		return -ENOTSUP;
 	for (; *at <= size && size - *at >= WAITS_SASS_BYTES && *at <= UINT32_MAX - 2 * WAITS_SASS_BYTES;
 	     *at += WAITS_SASS_BYTES) {
-		struct waits_sass_poll p = { .end = (uint32_t)*at + WAITS_SASS_BYTES };
-		const enum branch b = leads_back(waits_sass_word_at(code, *at), age, *at, &p.begin);
+		struct waits_sass_poll first = { .end = (uint32_t)*at + WAITS_SASS_BYTES };
+		const enum branch b = leads_back(waits_sass_word_at(code, *at), age, *at, &first.begin);
 		const struct loop l = { code, size, *at, b == BRANCH_ALL };
+		struct waits_sass_polls p;
 
+		if (b == BRANCH_OTHER)
+			continue;
 		/* Behind a branch of all lanes is one by which they vote again. */
 		if (l.is_together)
-			p.end += WAITS_SASS_BYTES;
-		if (b == BRANCH_OTHER || !is_poll(&l, age, &p))
+			first.end += WAITS_SASS_BYTES;
+		p = (struct waits_sass_polls){ .any = { first } };
+		if (!is_poll(&l, age, &p))
 			continue;
 		*ret = p;
 		return 0;

@@ -27,9 +27,13 @@ struct waits_sass_operand {
 	uint32_t value;
 };
 
-/** A loop that polls. */
+/** Most words of which any one ends a loop. */
+#define WAITS_SASS_WORDS 4u
+
+/** A word that a loop polls. */
 struct waits_sass_poll {
-	uint32_t begin, load, end; /**< Offsets in the code: the first byte, the load, and what is behind the branch. */
+	/** Offsets in the code: the loop's first byte, the load, and what is behind the branch. */
+	uint32_t begin, load, end;
 	bool is_lock;		   /**< The load is a compare and swap. */
 	bool sleeps;
 	enum waits_sass_space {
@@ -48,13 +52,19 @@ struct waits_sass_poll {
 	struct waits_sass_operand with[2], mask, toggle; /**< Lower half first. */
 };
 
+/** A loop that polls: it ends when one of the words is as it should be. */
+struct waits_sass_polls {
+	struct waits_sass_poll any[WAITS_SASS_WORDS]; /**< In the order in which they are compared. */
+	uint8_t n;				      /**< At least 1. */
+};
+
 /**
  * Find the next loop that polls.
  * @param code  Instructions, one behind the other.
  * @param at    Where to begin to search for the loop's branch, a multiple of WAITS_SASS_BYTES; gets its position.
  * @return 0, -ENOENT (there is none), -ENOTSUP (unknown architecture).
  */
-int waits_sass_poll_find(const char *arch, const void *code, size_t size, size_t *at, struct waits_sass_poll *ret);
+int waits_sass_poll_find(const char *arch, const void *code, size_t size, size_t *at, struct waits_sass_polls *ret);
 
 /** What an operand is that is neither a constant nor none.  @return whether it is known. */
 typedef bool waits_sass_operand_fn(const void *ctx, const struct waits_sass_operand *o, uint32_t *ret);

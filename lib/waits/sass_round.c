@@ -488,7 +488,7 @@ static bool do_constant(struct waits_sass_round *r, struct waits_sass_word w)
 bool waits_sass_round_follow(struct waits_sass_round *r, struct waits_sass_word w, uint32_t at)
 {
 	if (does_nothing(w)) {
-		r->poll->sleeps |= waits_sass_bits(w.low, 0, 8) == 0x5d;
+		r->sleeps |= waits_sass_bits(w.low, 0, 8) == 0x5d;
 		return true;
 	}
 	switch (waits_sass_form(w) & OPERATION) {
@@ -509,7 +509,8 @@ static void note_writes(struct waits_sass_round *r, struct waits_sass_word w)
 	const uint64_t to = waits_sass_bits(w.low, 16, 8);
 	uint8_t *const registers = is_uniform ? r->uniforms : r->registers;
 
-	if (does_nothing(w) || (waits_sass_form(w) & OPERATION) == ISETP || waits_sass_form(w) == WAITS_SASS_BRANCH)
+	if (does_nothing(w) || (waits_sass_form(w) & OPERATION) == ISETP || waits_sass_form(w) == WAITS_SASS_BRANCH ||
+	    waits_sass_form(w) == WAITS_SASS_EXIT)
 		return;
 	registers[to] = WAITS_SASS_UNKNOWN;
 	if (bytes_of(w) == 8 && to < ZERO - 1)
@@ -519,9 +520,15 @@ static void note_writes(struct waits_sass_round *r, struct waits_sass_word w)
 void waits_sass_round_begin(struct waits_sass_round *r, const uint8_t *code, size_t begin, size_t branch)
 {
 	r->n_values = r->n_loads = 0;
-	r->is_done = r->has_low = false;
+	r->is_done = r->has_low = r->sleeps = false;
 	memset(r->registers, WAITS_SASS_KEPT, sizeof(r->registers));
 	memset(r->uniforms, WAITS_SASS_KEPT, sizeof(r->uniforms));
 	for (size_t at = begin; at < branch; at += WAITS_SASS_BYTES)
 		note_writes(r, waits_sass_word_at(code, at));
+}
+
+void waits_sass_round_next(struct waits_sass_round *r, struct waits_sass_poll *poll)
+{
+	r->poll = poll;
+	r->is_done = r->has_low = false;
 }

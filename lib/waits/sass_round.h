@@ -17,6 +17,7 @@ enum {
 	WAITS_SASS_VOTEU = 0x886,
 	WAITS_SASS_YIELD = 0x946,
 	WAITS_SASS_BRANCH = 0x947,
+	WAITS_SASS_EXIT = 0x94d,
 };
 
 /** Of the second word, bits from 41 on say when to issue the instruction. */
@@ -42,7 +43,8 @@ struct waits_sass_value {
 /** A round. */
 struct waits_sass_round {
 	enum waits_sass_age age;
-	struct waits_sass_poll *poll;
+	struct waits_sass_poll *poll; /**< The word that is compared next, or was last. */
+	bool sleeps;
 	/** Positions in `values` for each register, or one of the two below. */
 	uint8_t registers[256], uniforms[256];
 	struct waits_sass_value values[WAITS_SASS_VALUES];
@@ -61,6 +63,8 @@ struct waits_sass_round {
 
 /** Begin to follow the instructions of a loop, from its first byte to its branch back. */
 void waits_sass_round_begin(struct waits_sass_round *r, const uint8_t *code, size_t begin, size_t branch);
+/** The loop goes on where the last word is not as it should be: compare another one, with what registers hold. */
+void waits_sass_round_next(struct waits_sass_round *r, struct waits_sass_poll *poll);
 /** Follow one.  @return false: it may do what is not known. */
 bool waits_sass_round_follow(struct waits_sass_round *r, struct waits_sass_word w, uint32_t at);
 

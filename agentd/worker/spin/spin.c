@@ -23,13 +23,13 @@
 
 static void tell_grid(struct spin_sites *s, const char *arch, const uint8_t *code, size_t size, struct spin_site *to)
 {
-	if (!waits_grid_may_be_loop(&to->poll))
+	if (to->polls.n != 1 || !waits_grid_may_be_loop(&to->polls.any[0]))
 		return;
 	to->is_untraced = s->n_traced == TRACED_MAX;
 	if (to->is_untraced)
 		return;
 	s->n_traced++;
-	to->is_grid = waits_grid_is_loop(arch, code, size, &to->poll);
+	to->is_grid = waits_grid_is_loop(arch, code, size, &to->polls.any[0]);
 }
 
 static int search_section(const struct elf_view *elf, const Elf64_Shdr *section, const char *arch,
@@ -37,7 +37,7 @@ static int search_section(const struct elf_view *elf, const Elf64_Shdr *section,
 {
 	size_t size, at = 0;
 	const uint8_t *code = elf_view_bytes(elf, section, &size);
-	struct waits_sass_poll p;
+	struct waits_sass_polls p;
 
 	for (; code && waits_sass_poll_find(arch, code, size, &at, &p) == 0; at += WAITS_SASS_BYTES) {
 		if (ret->n == SITES_MAX) {
@@ -46,9 +46,9 @@ static int search_section(const struct elf_view *elf, const Elf64_Shdr *section,
 		}
 		if (vec_reserve(&ret->list, ret->n, 1, &ret->capacity, sizeof(*ret->list)) < 0)
 			return -ENOMEM;
-		ret->list[ret->n] = (struct spin_site){ .begin = section->sh_addr + p.begin,
-							.end = section->sh_addr + p.end,
-							.load = section->sh_addr + p.load, .poll = p };
+		ret->list[ret->n] = (struct spin_site){ .begin = section->sh_addr + p.any[0].begin,
+							.end = section->sh_addr + p.any[0].end,
+							.text = section->sh_addr, .polls = p };
 		tell_grid(ret, arch, code, size, &ret->list[ret->n++]);
 	}
 	return 0;
@@ -121,30 +121,40 @@ static bool read_operand(const void *ctx, const struct waits_sass_operand *o, ui
 	return l->from->word(l->from->ctx, o->kind == WAITS_SASS_UNIFORM, l->number, o->value, ret);
 }
 
-/* All operands, or nothing is known of the loop; of memory, nothing is known that the lane could not read itself. */
-static void read_word(const struct spin_source *from, const struct waits_sass_poll *p, struct target_spin *to)
+/* @return whether it is known what the word is; of memory, nothing is known that the lane could not read itself. */
+static bool read_word(const struct spin_source *from, const struct waits_sass_poll *p, uint32_t number,
+		      struct target_word *to)
 {
-	const struct lane lane = { .from = from, .number = to->lane };
+	const struct lane lane = { .from = from, .number = number };
 	struct waits_word word;
 	uint8_t bytes[8];
 	struct reader r;
 
 	if (waits_sass_poll_word(p, read_operand, &lane, &word) < 0)
-		return;
-	to->is_read = true;
-	to->address = word.address;
-	to->bytes = word.bytes;
-	to->op = (uint8_t)word.op;
-	to->is_signed = word.is_signed;
-	to->with = word.with;
-	to->mask = word.mask;
-	if (word.address % word.bytes ||
-	    !from->memory(from->ctx, p->space, to->lane, word.address, bytes, word.bytes))
-		return;
+		return false;
+	*to = (struct target_word){ .address = word.address, .is_shared = p->space == WAITS_SASS_SHARED,
+				    .bytes = word.bytes, .op = (uint8_t)word.op, .is_signed = word.is_signed,
+				    .with = word.with, .mask = word.mask };
+	if (word.address % word.bytes || !from->memory(from->ctx, p->space, number, word.address, bytes, word.bytes))
+		return true;
 	reader_init(&r, bytes, word.bytes);
 	to->value = word.bytes == 8 ? reader_u64(&r) : word.bytes == 4 ? reader_u32(&r) :
 		    word.bytes == 2 ? reader_u16(&r) : reader_u8(&r);
 	to->has_value = true;
+	return true;
+}
+
+_Static_assert(TARGET_SPIN_WORDS == WAITS_SASS_WORDS, "all words of a loop are told");
+
+/* All operands of all words, or nothing is known of the loop. */
+static void read_words(const struct spin_source *from, const struct spin_site *site, struct target_spin *to)
+{
+	to->n_words = site->polls.n;
+	to->is_read = true;
+	for (uint8_t i = 0; to->is_read && i < to->n_words; i++) {
+		to->is_read = read_word(from, &site->polls.any[i], to->lane, &to->words[i]);
+		to->words[i].load = site->text + site->polls.any[i].load;
+	}
 }
 
 /* ------------------------------------------------------------------ one look ----------------- */
@@ -210,11 +220,10 @@ void spins_add(struct spins *s, uint32_t wave, const uint64_t *pcs, uint32_t lan
 		}
 		to = &s->waves->spins[s->waves->n_spins++];
 		*to = (struct target_spin){ .wave = wave, .pc = pcs[lane], .begin = site->begin, .end = site->end,
-					    .load = site->load, .lane = lane, .lanes = in, .warps = 1,
-					    .is_lock = site->poll.is_lock, .sleeps = site->poll.sleeps,
-					    .is_shared = site->poll.space == WAITS_SASS_SHARED,
-					    .is_grid = site->is_grid };
-		read_word(from, &site->poll, to);
+					    .lane = lane, .lanes = in, .warps = 1,
+					    .is_lock = site->polls.any[0].is_lock,
+					    .sleeps = site->polls.any[0].sleeps, .is_grid = site->is_grid };
+		read_words(from, site, to);
 		if (to->is_grid && !from->grid(from->ctx, to->grid))
 			memset(to->grid, 0, sizeof(to->grid));
 	}

@@ -17,13 +17,14 @@ struct symbols_image;
 
 /** Kinds of things that may be missing of one look. */
 #define SPINS_MISSING_MAX 3u
-/** Most loops of grids whose registers and words are read in one look: up to eight reads each. */
+/** Most loops of grids whose registers and words are read in one look: up to eight reads for each word. */
 #define SPINS_MAX 64u
 
 /** A loop. */
 struct spin_site {
-	uint64_t begin, end, load;
-	struct waits_sass_poll poll;
+	uint64_t begin, end;
+	uint64_t text; /**< What offsets of its words are from. */
+	struct waits_sass_polls polls;
 	bool is_grid; /**< Blocks of a cooperative launch wait for each other there. */
 	bool is_untraced; /**< That is not known: there are too many such loops. */
 };

@@ -93,24 +93,34 @@ struct target_cluster {
 	bool is_unknown;  /**< The size is not known. */
 };
 
-/** NVIDIA: lanes of a wave that are in a loop which polls a word of memory, the first of those who are in it. */
-struct target_spin {
-	uint32_t wave;	 /**< Position of the wave. */
-	uint64_t pc;	 /**< Of the lane. */
-	uint64_t begin, load, end; /**< The loop, and its load. */
-	uint32_t lane, lanes; /**< The lane that was looked at, and all of the wave that are in the loop. */
-	uint32_t warps; /**< In the loop, of the same dispatch. */
-	bool is_lock, sleeps; /**< The load is a compare and swap; the loop sleeps. */
-	bool is_shared; /**< The address is one of memory of the workgroup. */
-	bool is_grid;	/**< The word is that by which workgroups of a cooperative launch wait for each other. */
-	uint32_t grid[3]; /**< Of such a launch: workgroups in each direction; 0: not known. */
-	bool is_read;	/**< The members below were. */
+/** Most words of which any one ends a loop. */
+#define TARGET_SPIN_WORDS 4u
+
+/** NVIDIA: a word that a loop polls. */
+struct target_word {
+	uint64_t load;	/**< Where the loop loads it. */
 	uint64_t address;
+	bool is_shared; /**< The address is one of memory of the workgroup. */
 	uint8_t bytes, op; /**< Of the word; enum waits_compare. */
 	bool is_signed;
 	uint64_t with, mask; /**< The loop ends when (word & mask) compares so with it. */
 	bool has_value;
 	uint64_t value; /**< The word, of the same stop. */
+};
+
+/** NVIDIA: lanes of a wave that are in a loop which polls memory, the first of those who are in it. */
+struct target_spin {
+	uint32_t wave;	 /**< Position of the wave. */
+	uint64_t pc;	 /**< Of the lane. */
+	uint64_t begin, end; /**< The loop. */
+	uint32_t lane, lanes; /**< The lane that was looked at, and all of the wave that are in the loop. */
+	uint32_t warps; /**< In the loop, of the same dispatch. */
+	bool is_lock, sleeps; /**< The load is a compare and swap; the loop sleeps. */
+	bool is_grid;	/**< The word is that by which workgroups of a cooperative launch wait for each other. */
+	uint32_t grid[3]; /**< Of such a launch: workgroups in each direction; 0: not known. */
+	bool is_read;	/**< What the words are was. */
+	uint8_t n_words;
+	struct target_word words[TARGET_SPIN_WORDS]; /**< One of them ends the loop, in the order of its compares. */
 };
 
 /** NVIDIA: a block of a kernel of NCCL that receives of a rank, which has sent nothing since the kernel began. */

@@ -220,12 +220,12 @@ static void add_evidence_of_blocks(struct look *l, struct rpc_wait *to, const st
 	look_add_evidence(l, to, "loop", rpc_arena_printf(l->arena, "0x%llx to 0x%llx", (unsigned long long)s->begin,
 							  (unsigned long long)s->end));
 	look_add_evidence(l, to, "workspace of the launch",
-			  rpc_arena_printf(l->arena, "0x%llx", (unsigned long long)(s->address - WAITS_GRID_WORKSPACE_WORD)));
+			  rpc_arena_printf(l->arena, "0x%llx", (unsigned long long)(s->words[0].address - WAITS_GRID_WORKSPACE_WORD)));
 	look_add_evidence(l, to, "blocks of the grid",
 			  rpc_arena_printf(l->arena, "%u x %u x %u", s->grid[0], s->grid[1], s->grid[2]));
-	if (s->has_value)
+	if (s->words[0].has_value)
 		look_add_evidence(l, to, "block (0,0,0), by the word", n->has_first ? "has come" : "has not come");
-	look_add_evidence(l, to, "value", s->has_value ? "read in the same stop" : "not readable");
+	look_add_evidence(l, to, "value", s->words[0].has_value ? "read in the same stop" : "not readable");
 }
 
 /*
@@ -241,7 +241,7 @@ bool look_add_blocks(struct look *l, const struct target_spin *s, const struct w
 
 	if (!s->is_grid || !blocks || !whole->has_dispatch)
 		return false;
-	if (s->has_value && (waits_grid_count((uint32_t)s->value, blocks, &n) < 0 || !n.has))
+	if (s->words[0].has_value && (waits_grid_count((uint32_t)s->words[0].value, blocks, &n) < 0 || !n.has))
 		return false;
 	if (g)
 		return l->waits[g->wait].rpc.object.address == word->address && add_loop(g, s->begin, s->end);
@@ -250,7 +250,7 @@ bool look_add_blocks(struct look *l, const struct target_spin *s, const struct w
 	g = &l->grids[l->n_grids];
 	*g = (struct look_grid){ .first = whole, .has = n.has, .expects = (uint32_t)blocks,
 				 .size = { s->grid[0], s->grid[1], s->grid[2] } };
-	if (!add_wait(l, g, w, word, s->has_value, (uint32_t)s->value))
+	if (!add_wait(l, g, w, word, s->words[0].has_value, (uint32_t)s->words[0].value))
 		return false;
 	add_evidence_of_blocks(l, &l->waits[g->wait].rpc, s, &n);
 	l->n_grids++;

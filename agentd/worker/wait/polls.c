@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* Waves that poll a word of memory.  Only of one wave at each place the registers are known, and thus the word. */
+/* Waves that poll memory.  Only of one wave at each place the registers are known, and thus the word. */
 #include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agentd/worker/snapshot/hash.h"
 #include "agentd/worker/wait/polls.h"
+#include "base/out.h"
 
 /* Most words of one wave that are read: with 64 places that is all that is read of memory. */
 #define WORDS_MAX 8u
 #define LANES	  64u
 
-/* What a wave polls. */
+/* What the lanes of a wave poll: one word each. */
 struct words {
-	struct polled list[WORDS_MAX];
+	struct polled_any list[WORDS_MAX];
 	size_t n;
 	uint32_t others; /* Lanes that poll more words. */
 };
@@ -58,10 +59,10 @@ static bool is_same(const struct waits_word *a, const struct waits_word *b)
 	return a->address == b->address && a->with == b->with && a->mask == b->mask && a->op == b->op;
 }
 
-static struct polled *find_word(struct words *w, const struct waits_word *word)
+static struct polled_any *find_word(struct words *w, const struct waits_word *word)
 {
 	for (size_t i = 0; i < w->n; i++)
-		if (is_same(&w->list[i].word, word))
+		if (is_same(&w->list[i].list[0].word, word))
 			return &w->list[i];
 	return NULL;
 }
@@ -72,7 +73,7 @@ static bool find_words(struct look *l, const struct rpc_wave_registers *r, const
 {
 	for (unsigned int lane = 0; lane < LANES; lane++) {
 		struct waits_word word;
-		struct polled *known;
+		struct polled_any *known;
 
 		if (!(w->exec >> lane & 1))
 			continue;
@@ -82,8 +83,8 @@ static bool find_words(struct look *l, const struct rpc_wave_registers *r, const
 		if (known) {
 			known->lanes++;
 		} else if (ret->n < WORDS_MAX) {
-			ret->list[ret->n] = (struct polled){ .word = word, .lanes = 1 };
-			read_value(l, &ret->list[ret->n++]);
+			ret->list[ret->n] = (struct polled_any){ .list = { { .word = word } }, .n = 1, .lanes = 1 };
+			read_value(l, &ret->list[ret->n++].list[0]);
 		} else {
 			ret->others++;
 		}
@@ -121,50 +122,101 @@ static const char *until_text(struct look *l, const struct waits_word *w)
 }
 
 static const char *who_text(struct look *l, const struct wave *w, const struct rpc_wait_at *at,
-			    const struct poll_loop *loop, const struct polled *p)
+			    const struct poll_loop *loop, const struct polled_any *p)
 {
 	const char *who = look_wave_text(l, w);
 	const char *does = loop->is_lock ? "tries to take the lock in" : "polls";
+	auto_out struct out o = { 0 };
 
 	/* Of several lanes, other than of one wave. */
 	if (!strcmp(look_verb(who), "wait"))
 		does = loop->is_lock ? "try to take the lock in" : "poll";
-	return rpc_arena_printf(l->arena, "%s, at %s, %s %s %s%s", who, look_place(l, at), does, word_text(l, p),
-				until_text(l, &p->word), loop->more);
+	out_fmt(&o, "%s, at %s, %s", who, look_place(l, at), does);
+	for (uint32_t i = 0; i < p->n; i++)
+		out_fmt(&o, "%s %s %s", i ? ", or" : "", word_text(l, &p->list[i]), until_text(l, &p->list[i].word));
+	out_str(&o, loop->more);
+	return rpc_arena_strdup(l->arena, o.data ? o.data : "");
 }
 
 /* ------------------------------------------------------------------ one wait ----------------- */
 
-/* The same for each wave that polls the word from this loop: which of them is looked at changes. */
-static uint64_t name_of(const struct wave *w, uint64_t loop, const struct waits_word *word)
+bool polls_end(const struct polled_any *p)
 {
-	const uint64_t words[] = { w->gpu_id, w->queue_id, w->has_dispatch ? w->dispatch + 1 : 0, loop,
-				   word->address, word->with, 2 };
+	for (uint32_t i = 0; i < p->n; i++)
+		if (p->list[i].is_known && waits_word_holds(&p->list[i].word, p->list[i].value))
+			return true;
+	return false;
+}
 
-	return hash_bytes(hash_secret(), words, sizeof(words));
+/* The same for each wave that polls these words from this loop: which of them is looked at changes. */
+static uint64_t name_of(const struct wave *w, uint64_t loop, const struct polled_any *p)
+{
+	const uint64_t words[] = { w->gpu_id, w->queue_id, w->has_dispatch ? w->dispatch + 1 : 0, loop, 2 };
+	uint64_t h = hash_bytes(hash_secret(), words, sizeof(words));
+
+	for (uint32_t i = 0; i < p->n; i++)
+		h = hash_mix(hash_mix(h ^ p->list[i].word.address) ^ p->list[i].word.with);
+	return h;
+}
+
+static uint64_t state_of(const struct polled_any *p)
+{
+	uint64_t h = p->list[0].value;
+
+	for (uint32_t i = 1; i < p->n; i++)
+		h = hash_mix(h) ^ p->list[i].value;
+	return h;
+}
+
+static struct rpc_wait_object object_of(const struct waits_word *word, bool is_known, uint64_t value)
+{
+	return (struct rpc_wait_object){ .address = word->address, .bytes = word->bytes, .has_value = is_known,
+					 .value = value };
+}
+
+static struct rpc_wait_condition condition_of(const struct waits_word *word)
+{
+	return (struct rpc_wait_condition){ .op = waits_compare_name(word->op), .value = word->with,
+					    .has_mask = has_mask(word), .mask = word->mask,
+					    .has_is_signed = word->is_signed, .is_signed = true };
 }
 
 void look_tell_word(struct rpc_wait *to, const struct waits_word *word, bool is_known, uint64_t value)
 {
-	to->has_object = true;
-	to->object = (struct rpc_wait_object){ .address = word->address, .bytes = word->bytes,
-					       .has_value = is_known, .value = value };
-	to->has_condition = true;
-	to->condition = (struct rpc_wait_condition){ .op = waits_compare_name(word->op), .value = word->with,
-						     .has_mask = has_mask(word), .mask = word->mask,
-						     .has_is_signed = word->is_signed, .is_signed = true };
+	to->has_object = to->has_condition = true;
+	to->object = object_of(word, is_known, value);
+	to->condition = condition_of(word);
 }
 
-static void add_evidence(struct look *l, struct rpc_wait *to, const struct poll_loop *loop, const struct polled *p)
+static void tell_words(struct look *l, struct rpc_wait *to, const struct polled_any *p)
+{
+	look_tell_word(to, &p->list[0].word, p->list[0].is_known, p->list[0].value);
+	if (p->n == 1)
+		return;
+	to->alternatives = rpc_arena_array(l->arena, p->n - 1, sizeof(*to->alternatives));
+	to->has_alternatives = to->alternatives != NULL;
+	for (uint32_t i = 1; to->alternatives && i < p->n; i++) {
+		const struct polled *other = &p->list[i];
+
+		to->alternatives[to->n_alternatives++] = (struct rpc_wait_alternative){
+			.object = object_of(&other->word, other->is_known, other->value),
+			.condition = condition_of(&other->word),
+		};
+	}
+}
+
+static void add_evidence(struct look *l, struct rpc_wait *to, const struct poll_loop *loop, const struct polled_any *p)
 {
 	look_add_evidence(l, to, "loop",
 			  rpc_arena_printf(l->arena, "0x%llx to 0x%llx", (unsigned long long)loop->begin,
 					   (unsigned long long)loop->end));
-	look_add_evidence(l, to, loop->is_lock ? "compare and swap" : "load",
-			  rpc_arena_printf(l->arena, "0x%llx", (unsigned long long)loop->load));
+	for (uint32_t i = 0; i < p->n; i++) {
+		look_add_evidence(l, to, loop->is_lock ? "compare and swap" : "load",
+				  rpc_arena_printf(l->arena, "0x%llx", (unsigned long long)p->list[i].load));
+		if (p->list[i].is_shared)
+			look_add_evidence(l, to, "memory", "shared");
+	}
 	look_add_evidence(l, to, "lanes", rpc_arena_printf(l->arena, "%u", p->lanes));
-	if (p->is_shared)
-		look_add_evidence(l, to, "memory", "shared");
 	if (loop->sleeps)
 		look_add_evidence(l, to, "the loop", "sleeps");
 	if (loop->here > 1)
@@ -175,8 +227,8 @@ static void add_evidence(struct look *l, struct rpc_wait *to, const struct poll_
 	look_add_evidence(l, to, "value", loop->read);
 }
 
-/* The word: who writes it is not known, and who may be late accuses nobody. */
-static void add_word(struct look *l, size_t wait, const struct polled *p)
+/* A word: who writes it is not known, and who may be late accuses nobody. */
+static void add_word(struct look *l, size_t wait, const struct polled *p, bool any)
 {
 	struct rpc_wait *to = &l->waits[wait].rpc;
 	uint32_t node = look_add_node(l, RPC_WAIT_NODE_KIND_WORD, WAITS_END_UNKNOWN,
@@ -185,47 +237,67 @@ static void add_word(struct look *l, size_t wait, const struct polled *p)
 	if (node == LOOK_NONE)
 		return;
 	l->nodes[node].may_come = true;
-	look_add_edge(l, l->waits[wait].node, node, WAITS_INFERRED, false);
-	to->missing = rpc_arena_array(l->arena, 1, sizeof(*to->missing));
+	look_add_edge(l, l->waits[wait].node, node, WAITS_INFERRED, any);
 	if (to->missing)
 		to->missing[to->n_missing++] = (struct rpc_wait_party){ .what = l->nodes[node].rpc.text,
 									.state = RPC_WAIT_END_UNKNOWN };
+}
+
+/* Of several, one is enough. */
+static void add_words(struct look *l, size_t wait, const struct polled_any *p)
+{
+	struct rpc_wait *to = &l->waits[wait].rpc;
+
+	to->missing = rpc_arena_array(l->arena, p->n, sizeof(*to->missing));
 	to->missing_count = 1;
+	to->has_candidates = to->candidates = p->n > 1;
+	for (uint32_t i = 0; i < p->n; i++)
+		add_word(l, wait, &p->list[i], p->n > 1);
+}
+
+static bool is_known(const struct polled_any *p)
+{
+	bool all = true;
+
+	for (uint32_t i = 0; i < p->n; i++)
+		all &= p->list[i].is_known;
+	return all;
 }
 
 void polls_add(struct look *l, const struct wave *w, const struct wave *whole, const struct poll_loop *loop,
-	       const struct polled *p)
+	       const struct polled_any *p)
 {
 	struct rpc_wait_at at = look_at(l, w);
-	uint64_t name = name_of(whole, loop->begin, &p->word);
+	uint64_t name = name_of(whole, loop->begin, p);
 	bool is_new = l->before && !past_knows(l->before, name);
 	size_t wait = l->n_waits;
 	struct look_wait *added = look_add_wait(l, loop->is_lock ? RPC_WAIT_KIND_LOCK : RPC_WAIT_KIND_SPIN,
-						RPC_WAIT_NODE_KIND_WAVE, who_text(l, w, &at, loop, p), name, p->value);
+						RPC_WAIT_NODE_KIND_WAVE, who_text(l, w, &at, loop, p), name,
+						state_of(p));
 
 	if (!added)
 		return;
 	/* Another wave of the loop may be the one that is looked at by now. */
 	added->changed = added->changed && !is_new;
-	added->rpc.confidence = p->is_known ? RPC_CONFIDENCE_INFERRED : RPC_CONFIDENCE_UNKNOWN;
+	added->rpc.confidence = is_known(p) ? RPC_CONFIDENCE_INFERRED : RPC_CONFIDENCE_UNKNOWN;
 	added->rpc.waves = 1;
 	added->rpc.alike = 1;
 	look_note(l, whole, wait);
 	l->nodes[added->node].wave = w;
 	l->nodes[added->node].node.end = WAITS_END_RUNS;
 	look_tell_wave(l, &added->rpc, w);
-	look_tell_word(&added->rpc, &p->word, p->is_known, p->value);
+	tell_words(l, &added->rpc, p);
 	add_evidence(l, &l->waits[wait].rpc, loop, p);
-	add_word(l, wait, p);
+	add_words(l, wait, p);
 }
 
 /* ------------------------------------------------------------------ AMD's -------------------- */
 
 static void add_poll(struct look *l, const struct wave *w, const struct look_code *c, const struct words *words,
-		     const struct polled *first, uint32_t here)
+		     struct polled_any *first, uint32_t here)
 {
-	struct poll_loop loop = { .begin = c->loop, .load = c->loop + c->poll.load - c->poll.begin,
-				  .end = c->loop + c->poll.end - c->poll.begin, .is_lock = c->poll.is_lock,
+	struct poll_loop loop = { .begin = c->loop, .end = c->loop + c->poll.end - c->poll.begin,
+				  .is_lock = c->poll.is_lock,
 				  .sleeps = c->poll.sleeps, .here = here, .read = "read when the queues ran again",
 				  .more = "" };
 	const char *more = words->n == 1 ? NULL :
@@ -234,14 +306,15 @@ static void add_poll(struct look *l, const struct wave *w, const struct look_cod
 
 	if (more)
 		loop.more = more;
+	first->list[0].load = c->loop + c->poll.load - c->poll.begin;
 	polls_add(l, w, w, &loop, first);
 }
 
 /* @return the first word that is not yet as it should be; NULL: the loop ends. */
-static const struct polled *first_open(const struct words *words)
+static struct polled_any *first_open(struct words *words)
 {
 	for (size_t i = 0; i < words->n; i++)
-		if (!words->list[i].is_known || !waits_word_holds(&words->list[i].word, words->list[i].value))
+		if (!polls_end(&words->list[i]))
 			return &words->list[i];
 	return NULL;
 }
@@ -295,7 +368,7 @@ static void look_at_one(struct look *l, const struct rpc_wave_registers *r)
 {
 	const struct wave *w = wave_of(l, r);
 	struct words words = { 0 };
-	const struct polled *first;
+	struct polled_any *first;
 	struct look_code *c;
 
 	if (!w || w->state != RPC_WAVE_STATE_RUNNING || !w->exec)
@@ -306,7 +379,7 @@ static void look_at_one(struct look *l, const struct rpc_wave_registers *r)
 	if (!c->polls || !find_words(l, r, w, &c->poll, &words))
 		return;
 	first = first_open(&words);
-	if (first && !look_add_grid(l, r, w, c, &first->word))
+	if (first && !look_add_grid(l, r, w, c, &first->list[0].word))
 		add_poll(l, w, c, &words, first, count_at(l, w));
 }
 

@@ -52,3 +52,12 @@ KERNEL stage(float *out, const float *in, unsigned n)
 		;
 	out[threadIdx.x] = in[threadIdx.x];
 }
+
+/* Work of a layer, unless the host says that there is none any more. */
+KERNEL drain(float *out, const float *in, const unsigned *flag, const unsigned *stop, unsigned layer)
+{
+	while (acquire(flag) < layer)
+		if (acquire(stop))
+			return;
+	out[threadIdx.x] = in[threadIdx.x];
+}

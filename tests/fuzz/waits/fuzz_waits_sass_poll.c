@@ -23,27 +23,39 @@ static bool get(const void *ctx, const struct waits_sass_operand *o, uint32_t *r
 	return true;
 }
 
+static void look_at_word(const char *arch, const uint8_t *data, size_t size, const struct waits_sass_poll *p)
+{
+	struct waits_word w;
+
+	if (waits_sass_poll_word(p, get, NULL, &w) < 0)
+		return;
+	check((w.bytes == 1 || w.bytes == 2 || w.bytes == 4 || w.bytes == 8) && w.op < WAITS_COMPARE_COUNT);
+	check(w.bytes == 8 || !(w.mask >> 8 * w.bytes));
+	(void)waits_word_holds(&w, w.with);
+	/* Such a loop waits for the highest bit of 32. */
+	if (waits_grid_is_loop(arch, data, size, p))
+		check(w.bytes == 4 && w.op == WAITS_COMPARE_NE && w.mask == UINT32_C(1) << 31);
+}
+
 static void search(const char *arch, const uint8_t *data, size_t size)
 {
-	struct waits_sass_poll p;
+	struct waits_sass_polls all;
 	size_t last = 0;
 
-	for (size_t at = 0; waits_sass_poll_find(arch, data, size, &at, &p) == 0; at += WAITS_SASS_BYTES) {
-		struct waits_word w;
+	for (size_t at = 0; waits_sass_poll_find(arch, data, size, &at, &all) == 0; at += WAITS_SASS_BYTES) {
+		const size_t begin = all.any[0].begin, end = all.any[0].end;
 
-		check(at % WAITS_SASS_BYTES == 0 && p.end > at && p.end - at <= 2 * WAITS_SASS_BYTES && p.end <= size);
-		check(p.begin <= p.load && p.load < at && p.end - p.begin <= WAITS_SASS_POLL_REACH);
+		check(at % WAITS_SASS_BYTES == 0 && end > at && end - at <= 2 * WAITS_SASS_BYTES && end <= size);
+		check(end - begin <= WAITS_SASS_POLL_REACH && all.n && all.n <= WAITS_SASS_WORDS);
 		/* No loop lies in another one. */
-		check(p.begin >= last);
-		last = p.end;
-		if (waits_sass_poll_word(&p, get, NULL, &w) < 0)
-			continue;
-		check((w.bytes == 1 || w.bytes == 2 || w.bytes == 4 || w.bytes == 8) && w.op < WAITS_COMPARE_COUNT);
-		check(w.bytes == 8 || !(w.mask >> 8 * w.bytes));
-		(void)waits_word_holds(&w, w.with);
-		/* Such a loop waits for the highest bit of 32. */
-		if (waits_grid_is_loop(arch, data, size, &p))
-			check(w.bytes == 4 && w.op == WAITS_COMPARE_NE && w.mask == UINT32_C(1) << 31);
+		check(begin >= last);
+		last = end;
+		for (uint8_t i = 0; i < all.n; i++) {
+			const struct waits_sass_poll *p = &all.any[i];
+
+			check(p->begin == begin && p->end == end && begin <= p->load && p->load < at);
+			look_at_word(arch, data, size, p);
+		}
 	}
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which loops that poll memory lib/waits finds in code: usage: sass_polls ARCH <CODE.  A line for each. */
+/* Which loops that poll memory lib/waits finds in code: usage: sass_polls ARCH <CODE.  A line for each
+ * word that ends one. */
 #include <stdio.h>
 
 #include "waits/grid.h"
@@ -18,26 +19,32 @@ static void put(struct waits_sass_operand o)
 		printf(" %s0x%x", forms[o.kind], o.value);
 }
 
-int main(int argc, char **argv)
+static void put_word(const struct waits_sass_poll *p, bool is_grid)
 {
 	static const char *const spaces[] = { "LDG", "LD", "LDS" };
+
+	/* With a sign in front of words that have one, and are compared with 32 bits. */
+	printf("%u %u %u %s %s%u %d", p->begin, p->load, p->end, p->is_lock ? "ATOMG.CAS" : spaces[p->space],
+	       p->extends ? "-" : "", p->bytes, p->offset);
+	for (unsigned int i = 0; i < 3; i++)
+		put(p->base[i]);
+	printf(" %u", p->shift);
+	printf(" %s%s", waits_compare_name(p->op), p->is_signed ? ".s" : "");
+	put(p->with[0]);
+	put(p->with[1]);
+	put(p->mask);
+	put(p->toggle);
+	printf(" %s\n", is_grid ? "grid" : "-");
+}
+
+int main(int argc, char **argv)
+{
 	static unsigned char code[1 << 20];
 	size_t size = fread(code, 1, sizeof(code), stdin), at = 0;
-	struct waits_sass_poll p;
+	struct waits_sass_polls p;
 
-	for (; argc > 1 && waits_sass_poll_find(argv[1], code, size, &at, &p) == 0; at += WAITS_SASS_BYTES) {
-		/* With a sign in front of words that have one, and are compared with 32 bits. */
-		printf("%u %u %u %s %s%u %d", p.begin, p.load, p.end, p.is_lock ? "ATOMG.CAS" : spaces[p.space],
-		       p.extends ? "-" : "", p.bytes, p.offset);
-		for (unsigned int i = 0; i < 3; i++)
-			put(p.base[i]);
-		printf(" %u", p.shift);
-		printf(" %s%s", waits_compare_name(p.op), p.is_signed ? ".s" : "");
-		put(p.with[0]);
-		put(p.with[1]);
-		put(p.mask);
-		put(p.toggle);
-		printf(" %s\n", waits_grid_is_loop(argv[1], code, size, &p) ? "grid" : "-");
-	}
+	for (; argc > 1 && waits_sass_poll_find(argv[1], code, size, &at, &p) == 0; at += WAITS_SASS_BYTES)
+		for (unsigned int i = 0; i < p.n; i++)
+			put_word(&p.any[i], p.n == 1 && waits_grid_is_loop(argv[1], code, size, &p.any[0]));
 	return 0;
 }

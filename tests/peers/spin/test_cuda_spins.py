@@ -19,6 +19,8 @@ PROGRAM = BIN.parent / "tests" / "sass_polls"
 CUBINS = [*sorted((ROOT / "sim/scenes/cuda").glob("*-sm_90.cubin")), *sorted((ROOT / "tests/data/cubin").glob("*.cubin"))]
 ARCHS = ["sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90"]
 BRANCH = re.compile(r"^(@!?P\d) BRA(\.U)? `\((\.L_\w+)\)$")
+# Another way out of a loop.
+LEAVES = re.compile(r"^(@!?P\d) (EXIT|BRA `\((\.L_\w+)\))$")
 LOAD = re.compile(r"^(LDG|LD|LDS|ATOMG\.E\.CAS)\b([\w.]*) (?:PT, )?(R\d+), (?:desc\[UR\d+\])?\[([^\]]+)\](?:, R\w+, R\w+)?$")
 COMPARE = re.compile(r"^ISETP\.(\w+)(\.U32)?\.AND(\.EX)? (P\d), PT, (R\w+), ([^,]+), PT(?:, (P\d))?$")
 LOGIC = re.compile(r"^LOP3\.LUT (?:(P\d), )?(R\w+), (R\w+), ([^,]+), RZ, 0x(3c|c0), !PT$")
@@ -125,11 +127,11 @@ class Round:
         return None if None in base else (offset, base, shift)
 
 
-def loop(texts, begin, branch, condition, end):
-    """What a loop says, by its text: of those with loads, one compare, and what does nothing else; or None."""
+def loop(texts, begin, branch, condition, end, leads_out):
+    """What a loop says, by its text: of those with loads, compares, a way out behind each, and what does nothing else; or None."""
     state = Round(texts, begin, branch)
     load = compare = upper = None
-    loads = []
+    loads, words = [], []
     leaves = condition.startswith("@!")
     for at in range(begin, branch, 16):
         text = texts[at]
@@ -139,6 +141,12 @@ def loop(texts, begin, branch, condition, end):
                 return None
             condition, leaves = found[1], not found[1].startswith("@!")
             break
+        if compare and (found := LEAVES.match(text)) and (found[2] == "EXIT" or leads_out(found[3], end)):
+            words.append(word_of(begin, end, found[1], not found[1].startswith("@!"), load, compare, upper))
+            load = compare = upper = None
+            if not words[-1]:
+                return None
+            continue
         if found := LOAD.match(text):
             address = state.load(found)
             if not address or (loads and "ATOMG" in found[1] + loads[0][1][1]):
@@ -169,6 +177,12 @@ def loop(texts, begin, branch, condition, end):
                 state.words[found[2]] = made
         elif not NOTHING.match(text) and not state.move(text):
             return None
+    words.append(word_of(begin, end, condition, leaves, load, compare, upper))
+    return words if words[-1] and len(words) <= 4 else None
+
+
+def word_of(begin, end, condition, leaves, load, compare, upper):
+    """What ends a loop, as a line of sass_polls; or None."""
     if not load or not compare or (".64" in load[1][2]) != bool(upper) or condition.lstrip("@!") != compare[2]:
         return None
     if not re.search(r"STRONG\.(GPU|SYS)", load[1][2]) and load[1][1] != "LDS":
@@ -192,8 +206,9 @@ def theirs_of(arch, name, texts, labels):
     for at, text in texts.items():
         found = BRANCH.match(text)
         if found and labels[found[3]][0] == name and labels[found[3]][1] < at:
-            told = loop(texts, labels[found[3]][1], at, found[1], at + (32 if found[2] else 16))
-            all_of_them += [(*told, "grid" if is_grid(arch, texts, told) else "-")] if told else []
+            told = loop(texts, labels[found[3]][1], at, found[1], at + (32 if found[2] else 16),
+                        lambda label, end: labels[label][0] == name and labels[label][1] >= end) or []
+            all_of_them += [(*word, "grid" if len(told) == 1 and is_grid(arch, texts, word) else "-") for word in told]
     return all_of_them
 
 
@@ -276,6 +291,28 @@ DONE:
 }}"""
 
 
+def any_of(name, flags, leaves):
+    """A loop that any of several words ends."""
+    back = "".join(f"ld.acquire.gpu.u32 %r{i}, [%rd{i}]; setp.ne.u32 %p{i}, %r{i}, 0; @%p{i} {leaves};\n" for i in range(flags))
+    arguments = "".join(f"ld.param.u64 %rd{i}, [p{i}];\n" for i in range(flags))
+    return f"""
+.visible .entry {name}({", ".join(f".param .u64 p{i}" for i in range(5))}, .param .u64 with, .param .u64 out)
+{{
+ .reg .pred %p<9>; .reg .b32 %r<9>; .reg .b64 %rd<9>, %q<9>;
+ {arguments} ld.param.u64 %rd5, [p4]; ld.param.u64 %q1, [with];
+AGAIN:
+ {back} ld.volatile.global.u64 %q2, [%rd5]; setp.lt.u64 %p8, %q2, %q1;
+ @%p8 bra AGAIN;
+DONE:
+ ld.param.u64 %rd6, [out]; st.global.u32 [%rd6], 1;
+ ret;
+}}"""
+
+
+# How many words, and how it is left.
+ANY = {f"any{n}_{leaves[:3]}": (n, leaves) for n in (1, 2, 3, 4) for leaves in ("exit", "bra DONE")}
+
+
 def kernels():
     rows = [(load, address, bits, compare, sleep, offset) for load in LOADS for address in ADDRESSES for bits in (8, 16, 32, 64)
             for compare in ("eq", "ne", "lo.u", "ge.u", "lt.s", "gt.s") for sleep, offset in (("", 0), ("sleeps", 4 * bits), ("stamps", 8))]
@@ -290,13 +327,19 @@ def test_loops_of_each_device_are_told(arch, tmp_path):
     source, cubin = tmp_path / "loops.ptx", tmp_path / f"loops-{arch}.cubin"
     names = kernels()
     head = ".version 8.4\n.target sm_70\n.address_size 64\n.extern .shared .align 8 .b8 words[];\n"
-    source.write_text(head + "".join(names.values()) + grid("grid", True) + grid("no_grid", False))
+    source.write_text(head + "".join(names.values()) + grid("grid", True) + grid("no_grid", False) +
+                      "".join(any_of(name, *of) for name, of in ANY.items()))
     subprocess.run([ptxas, f"-arch={arch}", source, "-o", cubin], check=True, timeout=300, stdin=subprocess.DEVNULL)
     sections, labels = texts_of(nvdisasm, cubin)
     untold = []
     for name, texts in sections.items():
         theirs = theirs_of(arch, name, texts, labels)
         assert ours_of(arch, cubin, name) == theirs, (arch, name)
+        if name.removeprefix(".text.") in ANY:
+            words = ANY[name.removeprefix(".text.")][0] + 1
+            # More words are not told, nor are these of devices whose lanes meet at the end.
+            assert len(theirs) == (words if words <= 4 and arch >= "sm_80" else 0), (arch, name, theirs)
+            continue
         untold += [] if theirs else [name]
         if "grid" in name:
             assert [told[-1] for told in theirs] == ["grid" if name == ".text.grid" else "-"], (arch, name, theirs)

@@ -231,6 +231,58 @@ def test_a_loop_that_stores_is_not_told(tmp_path):
         assert not spins(s.why())
 
 
+STOP = FLAG + 0x100
+
+
+def drain(flag="06000000", stop="00000000", pc=0x50):
+    return [f"gpu launch drain grid=1 block=32 pc={pc:#x}", *([f"gpu memory global {FLAG:#x} hex={flag}"] if flag else []),
+            *([f"gpu memory global {STOP:#x} hex={stop}"] if stop else []), *registers(**address(2, FLAG), **address(4, STOP), u6=7)]
+
+
+@pytest.mark.parametrize("pc", range(0x50, 0xD0, 16))
+def test_a_loop_that_any_of_two_words_ends_is_told_with_both(pc):
+    with Flags(drain(pc=pc)) as s:
+        doc = s.why()
+    spin, = spins(doc)
+    assert spin["object"] == {"address": hex(FLAG), "bytes": 4, "value": "0x6"} and spin["condition"] == {"op": "gte", "value": "0x7"}, spin
+    assert spin["alternatives"] == [{"object": {"address": hex(STOP), "bytes": 4, "value": "0x0"},
+                                     "condition": {"op": "ne", "value": "0x0"}}], spin
+    assert ("polls the word at 0x7f5c80000000 (value 0x6) until it is at least 0x7, "
+            "or the word at 0x7f5c80000100 (value 0x0) until it is not 0x0") in spin["who"], spin
+    assert spin["confidence"] == "inferred" and spin["candidates"] and spin["missing_count"] == 1 and len(spin["missing"]) == 2, spin
+    assert [e["any"] for e in doc["edges"]] == [True, True] and not culprits(doc) and doc["complete"], doc
+
+
+@pytest.mark.parametrize("which", [dict(flag="07000000"), dict(stop="01000000"), dict(flag="07000000", stop=None)])
+def test_where_one_of_two_words_is_as_it_should_be_nobody_waits(which):
+    with Flags(drain(**which)) as s:
+        assert not spins(s.why())
+
+
+@pytest.mark.parametrize("which", [dict(flag=None), dict(stop=None)])
+def test_where_one_of_two_words_cannot_be_read_it_is_not_known_whether_it_waits(which):
+    with Flags(drain(**which)) as s:
+        spin, = spins(s.why())
+    assert spin["confidence"] == "unknown" and "not readable" in spin["who"], spin
+
+
+@pytest.mark.parametrize("script, moves", [("memory global {flag:#x} hex=05000000", False), (None, None)])
+def test_one_of_two_words_that_moves_is_told_to_move(script, moves):
+    with Flags(drain()) as s:
+        first = s.why()
+        if script:
+            s.control(script.format(flag=FLAG))
+        second = s.why(since=first["sample"])
+    spin, = spins(second)
+    assert spin.get("stuck") is moves and not culprits(second), second
+
+
+@pytest.mark.parametrize("pc", [0x40, 0xD0])
+def test_who_is_beside_a_loop_of_two_words_does_not_poll(pc):
+    with Flags(drain(pc=pc)) as s:
+        assert not spins(s.why())
+
+
 def test_warps_of_one_loop_are_told_with_the_first():
     with Flags(["gpu launch forward grid=70 block=32 pc=0x90", f"gpu memory global {FLAG:#x} hex=06000000",
                 *registers(**address(4, FLAG), u7=7)]) as s:

@@ -151,13 +151,13 @@ static const struct code syncs[] = {
 /* @return whether its first loop is one of a grid. */
 static bool is_grid(const struct code *c)
 {
-	struct waits_sass_poll p;
+	struct waits_sass_polls p;
 	size_t n = 0, at = 0;
 
 	while (n < LINES_MAX && c->words[n][0])
 		n++;
 	return waits_sass_poll_find(c->arch, c->words, n * WAITS_SASS_BYTES, &at, &p) == 0 &&
-	       waits_grid_is_loop(c->arch, c->words, n * WAITS_SASS_BYTES, &p);
+	       waits_grid_is_loop(c->arch, c->words, n * WAITS_SASS_BYTES, &p.any[0]);
 }
 
 static void loops_of_cooperative_launches_are_told(void)

@@ -57,11 +57,24 @@ static size_t size_of(const struct loop *l)
 	return n * WAITS_SASS_BYTES;
 }
 
-static int find(const struct loop *l, struct waits_sass_poll *ret)
+static int find_any(const struct loop *l, struct waits_sass_polls *ret)
 {
 	size_t at = 0;
 
 	return waits_sass_poll_find(l->arch, l->words, size_of(l), &at, ret);
+}
+
+/* Of a loop that polls one word. */
+static int find(const struct loop *l, struct waits_sass_poll *ret)
+{
+	struct waits_sass_polls p;
+	int r = find_any(l, &p);
+
+	if (r == 0 && p.n != 1)
+		return -E2BIG;
+	if (r == 0)
+		*ret = p.any[0];
+	return r;
 }
 
 /* Registers hold 0x100 more than their number, uniform ones 0x200, and arguments 0x1000 more than their place. */
@@ -410,6 +423,75 @@ static void the_word_that_is_compared_is_told(void)
 	TEST_EQ(find(&l, &p), -ENOENT);
 }
 
+/* while (*flag < n) if (*stop) return; for sm_90, as in flags.cu. */
+static const struct loop stopped = { "sm_90", {
+	{ 0x0000000402007980, 0x001ea8000c10f900 }, /* LD.E.STRONG.GPU R0, desc[UR4][R2.64] */
+	{ 0x0000000600007c0c, 0x000fda000bf06070 }, /* ISETP.GE.U32.AND P0, PT, R0, UR6, PT */
+	{ 0x0000000000140947, 0x000fea0003800000 }, /* @P0 BRA out */
+	{ 0x0000000404007980, 0x002ea8000c10f900 }, /* LD.E.STRONG.GPU R0, desc[UR4][R4.64] */
+	{ 0x000000ff0000720c, 0x000fda0003f05270 }, /* ISETP.NE.AND P0, PT, R0, RZ, PT */
+	{ 0xfffffffc00e88947, 0x000fea000383ffff }, /* @!P0 BRA back */
+} };
+
+static void any_of_several_words_ends_a_loop(void)
+{
+	/* @P0 EXIT instead of the branch out, and the same with the compare turned round. */
+	static const uint64_t exits[] = { 0x000000000000094d, 0x000000000000894d };
+	struct loop l = stopped;
+	struct waits_sass_polls p;
+	struct waits_word w;
+
+	for (size_t i = 0; i <= ARRAY_SIZE(exits); i++) {
+		TEST_ROW_EQ(i, find_any(&l, &p), 0);
+		TEST_ROW_EQ(i, p.n, 2);
+		TEST_ROW_EQ(i, p.any[0].load == 0 && p.any[1].load == 3 * WAITS_SASS_BYTES, true);
+		TEST_ROW_EQ(i, p.any[1].begin == 0 && p.any[1].end == size_of(&stopped), true);
+		TEST_ROW_EQ(i, waits_sass_poll_word(&p.any[0], get, NULL, &w), 0);
+		TEST_ROW_EQ(i, w.address, 0x10300000102);
+		TEST_ROW_EQ(i, w.op, i == 2 ? WAITS_COMPARE_LT : WAITS_COMPARE_GE);
+		TEST_ROW_EQ(i, w.with, 0x206);
+		TEST_ROW_EQ(i, waits_sass_poll_word(&p.any[1], get, NULL, &w), 0);
+		TEST_ROW_EQ(i, w.address, 0x10500000104);
+		TEST_ROW_EQ(i, w.op == WAITS_COMPARE_NE && !w.with, true);
+		if (i < ARRAY_SIZE(exits))
+			l.words[2][0] = exits[i];
+	}
+}
+
+/* Each bit of EXIT counts; and nobody leaves by another predicate, without a compare, or within the loop. */
+static void who_leaves_early_has_seen_a_word(void)
+{
+	struct loop l = stopped;
+	struct waits_sass_polls p;
+
+	l.words[2][0] = 0x000000000000094d;
+	for (unsigned int bit = 0; bit < 105; bit++) {
+		struct loop other = l;
+
+		/* The predicate turned round is another compare. */
+		if (bit == 15)
+			continue;
+		other.words[2][bit / 64] ^= UINT64_C(1) << bit % 64;
+		TEST_ROW_EQ(bit, find_any(&other, &p), -ENOENT);
+	}
+	/* @P0 BRA to the compare of the other word, and to the branch back. */
+	l = stopped;
+	l.words[2][0] = 0x0000000000040947;
+	TEST_EQ(find_any(&l, &p), -ENOENT);
+	l.words[2][0] = 0x0000000000080947;
+	TEST_EQ(find_any(&l, &p), -ENOENT);
+	/* It leads behind the loop by one instruction less than this. */
+	l.words[2][0] = 0x00000000000c0947;
+	TEST_EQ(find_any(&l, &p), 0);
+	/* Twice by one compare; and a branch back that none is made for. */
+	l = stopped;
+	memcpy(l.words[3], stopped.words[2], sizeof(l.words[3]));
+	TEST_EQ(find_any(&l, &p), -ENOENT);
+	l = stopped;
+	memcpy(l.words[4], plain.words[1], sizeof(l.words[4]));
+	TEST_EQ(find_any(&l, &p), -ENOENT);
+}
+
 /* LDG.E.STRONG.SYS R5, [R4.64+0x4]: the next round polls elsewhere. */
 static void an_address_that_the_loop_writes_is_not_told(void)
 {
@@ -429,12 +511,12 @@ static void an_address_that_the_loop_writes_is_not_told(void)
 static void unknown_devices_and_ends_are_refused(void)
 {
 	static const char *const archs[] = { "sm_60", "sm_130", "", NULL };
-	struct waits_sass_poll p;
+	struct waits_sass_polls p;
 	struct loop l = plain;
 
 	for (size_t i = 0; i < ARRAY_SIZE(archs); i++) {
 		l.arch = archs[i];
-		TEST_ROW_EQ(i, find(&l, &p), -ENOTSUP);
+		TEST_ROW_EQ(i, find_any(&l, &p), -ENOTSUP);
 	}
 	for (size_t size = 0; size < size_of(&plain); size++) {
 		const void *code = test_tail_dup(plain.words, size);
@@ -453,5 +535,6 @@ static void unknown_devices_and_ends_are_refused(void)
 TEST_SUITE(waits_sass_poll, TEST(loops_are_told_with_address_and_condition), TEST(lanes_that_meet_are_told),
 	  TEST(no_bit_is_left_out), TEST(no_bit_of_how_they_meet_is_left_out),
 	  TEST(small_words_are_compared_as_such), TEST(what_may_do_more_is_not_told),
-	  TEST(the_word_that_is_compared_is_told), TEST(an_address_that_the_loop_writes_is_not_told),
+	  TEST(the_word_that_is_compared_is_told),
+	  TEST(any_of_several_words_ends_a_loop), TEST(who_leaves_early_has_seen_a_word), TEST(an_address_that_the_loop_writes_is_not_told),
 	  TEST(loops_of_other_devices_are_not_told), TEST(unknown_devices_and_ends_are_refused));
