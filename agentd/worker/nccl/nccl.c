@@ -415,7 +415,12 @@ void nccl_read(const struct nccl_source *from, struct rpc_arena *a, struct targe
 		const struct wave *w = &waves->waves[i];
 
 		/* Neighbours are mostly of the same dispatch. */
-		if ((i && is_of(w, w - 1)) || !is_kernel(from, w) || is_known(waves, w))
+		if (i && is_of(w, w - 1))
+			continue;
+		/* What is not listed was not read. */
+		if (is_over(&r))
+			return;
+		if (!is_kernel(from, w) || is_known(waves, w))
 			continue;
 		if (waves->n_collectives == NCCL_LAUNCHES_MAX)
 			return;
