@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -158,6 +159,43 @@ static void ranks_by_what_it_is(void)
 	waits_solution_deinit(&s);
 }
 
+/*
+ * Ranks of a ring, each of which waits for the one in front of it; or of a tree, whose ranks wait for what comes up from
+ * the one that is late, or has come up and does not come down.
+ */
+static void who_is_late_is_where_all_waits_end(void)
+{
+	enum { RANKS = 64, JOBS = 10000 };
+	static struct waits_node nodes[RANKS];
+	static struct waits_edge edges[RANKS];
+	uint32_t wrong = 0;
+
+	for (uint32_t job = 0; job < JOBS; job++) {
+		const uint32_t n = 2 + number(RANKS - 1), late = number(n), step = number(2) ? 1 : n - 1;
+		const bool is_ring = job % 2;
+		uint32_t below[RANKS];
+		struct waits_solution s;
+		size_t n_edges = 0;
+
+		/* On the way up from the late one, each rank waits for the one below it; 0 has no rank above it. */
+		memset(below, 0xff, sizeof(below));
+		for (uint32_t i = late; i; i = (i - 1) / 2)
+			below[(i - 1) / 2] = i;
+		for (uint32_t i = 0; i < n; i++) {
+			const uint32_t near = below[i] == UINT32_MAX ? (i - 1) / 2 : below[i];
+
+			nodes[i] = (struct waits_node){ .is_wait = i != late, .end = WAITS_END_RUNS };
+			if (i != late)
+				edges[n_edges++] = (struct waits_edge){ i, is_ring ? (i + step) % n : near, WAITS_INFERRED };
+		}
+		TEST_EQ_FATAL(waits_graph_solve(nodes, n, edges, n_edges, &s), 0);
+		wrong += s.n_causes != 1 || s.nodes[s.causes[0].first] != late || s.causes[0].waits != n - 1 ||
+			 s.causes[0].end != WAITS_END_RUNS;
+		waits_solution_deinit(&s);
+	}
+	TEST_EQ(wrong, 0);
+}
+
 /* Who waits for one of several accuses none of them. */
 static void any_accuses_nobody(void)
 {
@@ -212,5 +250,6 @@ static void large_graphs_are_fine(void)
 	free(edges);
 }
 
-TEST_SUITE(waits_graph, TEST(agrees_with_a_naive_search), TEST(ranks_by_what_it_is), TEST(any_accuses_nobody),
+TEST_SUITE(waits_graph, TEST(agrees_with_a_naive_search), TEST(ranks_by_what_it_is),
+	  TEST(who_is_late_is_where_all_waits_end), TEST(any_accuses_nobody),
 	  TEST(refuses_edges_of_no_node), TEST(large_graphs_are_fine));
