@@ -22,4 +22,7 @@ fuzz_sim_packet_src := $(addprefix sim/kfd/packet/,fuzz_sim_packet.c aql.c sdma.
 fuzz_sim_packet_cflags := -Itests/lib
 fuzz_sim_packet_libs := fuzz base
 
+$(eval $(call unit_test,kfdsim_crowd,base))
+test_kfdsim_crowd_src += $(kfdsim_core)
+
 -include tests/conformance/module.mk

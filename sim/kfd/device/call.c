@@ -53,8 +53,10 @@ void sim_submit(struct sim *s, struct sim_call *call)
 	call->waiters = NULL;
 	call->n_waiters = 0;
 	call->deadline_ns = 0;
-	call->injected = call->finished = call->hard = false;
+	call->again = call->injected = call->finished = call->hard = false;
 	sim_check_crowd(s);
+	/* In a crowd they are seldom looked at; what answers a call is about is no older than the call. */
+	sim_check_context(s, call->file->process);
 	call_run(s, call);
 }
 
@@ -77,6 +79,7 @@ static struct sim_call *find_parked(struct sim *s, enum sim_wait wait,
 static void rerun(struct sim *s, struct sim_call *call)
 {
 	call_unpark(s, call);
+	call->again = true;
 	call_run(s, call);
 }
 

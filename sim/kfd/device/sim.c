@@ -234,6 +234,23 @@ void sim_check_process(struct sim *s, int pidfd)
 		}
 }
 
+void sim_check_context(struct sim *s, struct sim_process *p)
+{
+	if (p)
+		end_if_over(s, p);
+}
+
+void sim_check_target(struct sim *s, int tgid)
+{
+	struct sim_process *p;
+
+	do
+		p = sim_process_find(s, tgid);
+	while (p && end_if_over(s, p));
+	if (p)
+		sim_check_context(s, p->debugger);
+}
+
 /* Of those with that number: none that has ended is to be taken for the one that has the number now. */
 static void check_number(struct sim *s, int tgid)
 {

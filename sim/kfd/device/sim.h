@@ -169,6 +169,7 @@ struct sim_call {
 	uint32_t n_waiters;
 	uint64_t deadline_ns; /**< 0: none. */
 	int result;
+	bool again;    /**< It has waited, and begins once more. */
 	bool finished; /**< SIM_WAIT_BLOCK: effects are done, only the reply is missing. */
 	bool injected, hard;
 	const char *op;
@@ -206,7 +207,7 @@ struct sim {
 	uint32_t progress_ms; /**< 0: queues do not advance. */
 	uint64_t next_progress_ns, next_check_ns;
 	uint64_t check_round;
-	uint64_t crowd_until_ns; /**< Until then calls do not look at the processes; 0. */
+	uint64_t crowd_until_ns; /**< Until then calls look at no others than those they are about; 0. */
 	uint32_t partial;
 	bool has_partial, silent; /**< Injections of the operation that is being executed. */
 	/** Called when a process appears or its pidfd must no longer be watched. */
@@ -245,6 +246,10 @@ size_t sim_command_size(const struct sim *s, uint32_t command);
 void sim_check_processes(struct sim *s);
 /** The same for the process that has this grip. */
 void sim_check_process(struct sim *s, int pidfd);
+/** The same for one context, or NULL; it may be freed. */
+void sim_check_context(struct sim *s, struct sim_process *p);
+/** The same for the context of a process, and of whoever has its session. */
+void sim_check_target(struct sim *s, int tgid);
 /**
  * The same, unless there are very many processes and they were looked at just now: each costs a system call, and all
  * together much more than the call of one of them that begins with this.

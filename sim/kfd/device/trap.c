@@ -421,6 +421,11 @@ int sim_trap(struct sim *s, struct sim_call *call)
 		return -EINVAL;
 	if (s->os->task_find(call->tid, a->pid, &task) || !task.has_mm)
 		return -ESRCH;
+	/* Whoever lets calls begin again goes on with the process that they waited for: that does not end here. */
+	if (!call->again)
+		sim_check_target(s, task.tgid);
+	if (call->file->process->gone)
+		return -EBADF;
 	p = find_target(s, call, &task, a->op, &r);
 	if (!p)
 		return r;
