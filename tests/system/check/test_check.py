@@ -238,6 +238,26 @@ def test_the_check_counts_over_all_stages():
         assert len([line for line in lines if line.endswith(": the first run")]) == 3, lines
 
 
+def test_a_copy_of_the_tree_follows_it():
+    with tempfile.TemporaryDirectory(prefix="gpu-agent-check.") as directory:
+        tree, copy = pathlib.Path(directory, "tree"), pathlib.Path(directory, "copy")
+        (tree / "scripts").mkdir(parents=True)
+        shutil.copy(ROOT / "scripts/copy-tree", tree / "scripts")
+        for name, text in ((".gitignore", "build\n"), ("kept", "1"), ("goes with blanks", "2"), ("build", "no file of it")):
+            (tree / name).write_text(text)
+        subprocess.run(["git", "init", "-q", tree], check=True, timeout=60)
+        subprocess.run([tree / "scripts/copy-tree", copy], check=True, timeout=60)
+        (copy / "build").mkdir()
+        (copy / "build/made").write_text("here")
+        os.utime(tree / "kept", (1000, 1000))
+        (tree / "goes with blanks").unlink()
+        (tree / "new").write_text("3")
+        subprocess.run([tree / "scripts/copy-tree", copy], check=True, timeout=60)
+        files = {str(path.relative_to(copy)) for path in copy.rglob("*") if path.is_file()}
+        assert files == {".gitignore", "scripts/copy-tree", "kept", "new", "build/made"}, files
+        assert (copy / "kept").stat().st_mtime == 1000 and (copy / "scripts/copy-tree").stat().st_mode & 0o111
+
+
 @pytest.mark.skipif(not shutil.which("apt-get"), reason="no apt-get here")
 def test_a_machine_without_package_lists_is_told_so():
     """As containers come: the sources are there, and what they have is not known."""
