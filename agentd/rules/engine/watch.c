@@ -29,7 +29,7 @@ struct watched {
 	int pidfd; /* what keeps a number from standing for another process */
 	enum ipc_vendor vendor;
 	enum watch_state state;
-	uint32_t worker;     /* WATCH_ON */
+	uint32_t worker;     /* the last one */
 	uint64_t started_ns; /* the last time */
 	unsigned failures;
 	uint64_t again_at; /* WATCH_FAILED: try then; 0: not by itself */
@@ -323,13 +323,18 @@ uint64_t watches_deadlines(struct watches *w)
 
 void watches_release(struct watches *w, uint32_t worker)
 {
-	struct watched *i = find_worker(w, worker);
+	struct watched *i = w->first;
 
+	/* The end of that worker may have been told first. */
+	while (i && (i->worker != worker || i->state == WATCH_RELEASED))
+		i = i->next;
 	if (!i)
 		return;
 	log_info("process %d is released from its rule", (int)i->pid);
-	w->monitor->let_go(w->ctx, i->worker);
+	if (i->state == WATCH_ON)
+		w->monitor->let_go(w->ctx, i->worker);
 	i->state = WATCH_RELEASED;
+	i->again_at = 0;
 }
 
 /* What was watched before, by the rules of now. */
