@@ -160,8 +160,8 @@ static void ranks_by_what_it_is(void)
 }
 
 /*
- * Ranks of a ring, each of which waits for the one in front of it; or of a tree, whose ranks wait for what comes up from
- * the one that is late, or has come up and does not come down.
+ * Ranks of a ring, each of which waits for the one in front of it; or of a tree, whose ranks wait for what comes up
+ * from the one that is late, or has come up and does not come down.
  */
 static void who_is_late_is_where_all_waits_end(void)
 {
@@ -186,7 +186,8 @@ static void who_is_late_is_where_all_waits_end(void)
 
 			nodes[i] = (struct waits_node){ .is_wait = i != late, .end = WAITS_END_RUNS };
 			if (i != late)
-				edges[n_edges++] = (struct waits_edge){ i, is_ring ? (i + step) % n : near, WAITS_INFERRED };
+				edges[n_edges++] = (struct waits_edge){ i, is_ring ? (i + step) % n : near,
+									WAITS_INFERRED };
 		}
 		TEST_EQ_FATAL(waits_graph_solve(nodes, n, edges, n_edges, &s), 0);
 		wrong += s.n_causes != 1 || s.nodes[s.causes[0].first] != late || s.causes[0].waits != n - 1 ||

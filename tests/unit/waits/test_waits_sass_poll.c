@@ -535,6 +535,6 @@ static void unknown_devices_and_ends_are_refused(void)
 TEST_SUITE(waits_sass_poll, TEST(loops_are_told_with_address_and_condition), TEST(lanes_that_meet_are_told),
 	  TEST(no_bit_is_left_out), TEST(no_bit_of_how_they_meet_is_left_out),
 	  TEST(small_words_are_compared_as_such), TEST(what_may_do_more_is_not_told),
-	  TEST(the_word_that_is_compared_is_told),
-	  TEST(any_of_several_words_ends_a_loop), TEST(who_leaves_early_has_seen_a_word), TEST(an_address_that_the_loop_writes_is_not_told),
+	  TEST(the_word_that_is_compared_is_told), TEST(any_of_several_words_ends_a_loop),
+	  TEST(who_leaves_early_has_seen_a_word), TEST(an_address_that_the_loop_writes_is_not_told),
 	  TEST(loops_of_other_devices_are_not_told), TEST(unknown_devices_and_ends_are_refused));
