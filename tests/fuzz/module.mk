@@ -76,6 +76,7 @@ $(eval $(call fuzz_target,waits_collective,waits))
 $(eval $(call fuzz_target,waits_rccl,waits))
 $(eval $(call fuzz_target,waits_hostcall,waits))
 $(eval $(call fuzz_target,waits_nccl,waits))
+$(eval $(call fuzz_target,waits_nccl_work,waits))
 $(eval $(call fuzz_target,store,store))
 
 $(eval $(call fuzz_target,dap,dap disasm protocol,$(protocol_ldlibs) $(disasm_ldlibs) -lpthread))

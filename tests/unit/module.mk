@@ -22,6 +22,7 @@ $(eval $(call unit_test,waits_sass,waits base))
 $(eval $(call unit_test,waits_collective,waits base))
 $(eval $(call unit_test,waits_rccl,waits base))
 $(eval $(call unit_test,waits_nccl,waits base))
+$(eval $(call unit_test,waits_nccl_work,waits base))
 $(eval $(call unit_test,agentd_ipc,agentd base))
 $(eval $(call unit_test,agentd_child,agentd base))
 # A signal that comes between a seize and the stop.

@@ -135,10 +135,24 @@ static bool read_memory(const void *ctx, const struct wave *w, uint64_t address,
 	       cudbgshim_read_memory(c->shim, CUDBGSHIM_SPACE_PINNED, &at, address, buf, size) == 0;
 }
 
+static bool read_shared(const void *ctx, const struct wave *w, uint32_t address, void *buf, uint32_t size)
+{
+	const struct target_cuda *c = ctx;
+	const struct cudbgshim_place at = { .dev = w->gpu_id, .sm = w->unit, .warp = w->index };
+
+	return cudbgshim_read_memory(c->shim, CUDBGSHIM_SPACE_SHARED, &at, address, buf, size) == 0;
+}
+
+static bool is_wide(const void *ctx, const struct wave *w)
+{
+	return cuda_arch_is_wide(((const struct target_cuda *)ctx)->devices[w->gpu_id].facts.sm_type);
+}
+
 void cuda_nccl_read(struct target_cuda *c, uint64_t deadline_ns, struct rpc_arena *a, struct target_waves *ret)
 {
 	struct nccl_code *code = rpc_arena_array(a, c->n_modules, sizeof(*code));
-	struct nccl_source from = { .code = code, .memory = read_memory, .ctx = c, .deadline_ns = deadline_ns };
+	struct nccl_source from = { .code = code, .memory = read_memory, .shared = read_shared, .is_wide = is_wide,
+				    .ctx = c, .deadline_ns = deadline_ns };
 
 	for (size_t i = 0; code && i < c->n_modules; i++)
 		from.n_code = nccl_code_add(code, from.n_code, c->modules[i].dev, &c->modules[i].nccl);

@@ -99,19 +99,42 @@ int core_cuda_read_arguments(struct core_cuda *c, const struct core_cuda_waves *
 
 /* ------------------------------------------------------------------ NCCL's kernels ----------- */
 
+struct stored {
+	const struct core_cuda *c;
+	const struct core_cuda_waves *w;
+};
+
 static bool read_memory(const void *ctx, const struct wave *w, uint64_t address, void *buf, uint32_t size)
 {
-	const struct core_cuda *c = ctx;
+	const struct stored *s = ctx;
 
 	(void)w;
-	return cudacore_read_memory(&c->core, address, buf, size) == size;
+	return cudacore_read_memory(&s->c->core, address, buf, size) == size;
 }
 
-void core_cuda_read_nccl(struct core_cuda *c, struct rpc_arena *a, struct target_waves *ret)
+static bool read_shared(const void *ctx, const struct wave *w, uint32_t address, void *buf, uint32_t size)
 {
+	const struct stored *s = ctx;
+	const struct cudacore_warp *row = s->w->warps[w - s->w->waves];
+
+	return core_cuda_copy(&s->c->core.blocks[row->block].shared, address, buf, size) == size;
+}
+
+static bool is_wide(const void *ctx, const struct wave *w)
+{
+	const char *arch = ((const struct stored *)ctx)->c->core.devices[w->gpu_id].sm_type;
+
+	return arch && cuda_arch_is_wide(arch);
+}
+
+void core_cuda_read_nccl(struct core_cuda *c, const struct core_cuda_waves *w, struct rpc_arena *a,
+			 struct target_waves *ret)
+{
+	const struct stored stored = { c, w };
 	const uint32_t n = c->core.n[CUDACORE_MODULES];
 	struct nccl_code *code = rpc_arena_array(a, n, sizeof(*code));
-	struct nccl_source from = { .code = code, .memory = read_memory, .ctx = c };
+	struct nccl_source from = { .code = code, .memory = read_memory, .shared = read_shared, .is_wide = is_wide,
+				    .ctx = &stored };
 
 	for (uint32_t i = 0; code && i < n; i++) {
 		core_cuda_look(c, i);

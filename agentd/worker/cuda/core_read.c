@@ -445,7 +445,7 @@ static int core_waves(struct target *t, const struct target_waves_from *from, st
 				core_cuda_read_spins(c, &w, a, ret, spins) < 0))
 		return agent_err_no_memory(err, "read the core");
 	if (from->mbarriers)
-		core_cuda_read_nccl(c, a, ret);
+		core_cuda_read_nccl(c, &w, a, ret);
 	if (barriers)
 		ret->missing[ret->n_missing++] = barriers;
 	for (size_t i = 0; i < SPINS_MISSING_MAX; i++)

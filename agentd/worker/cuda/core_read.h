@@ -95,7 +95,8 @@ int core_cuda_read_arguments(struct core_cuda *c, const struct core_cuda_waves *
 			     struct rpc_arena *a, struct target_waves *ret);
 
 /** Read the communicators of NCCL's kernels that warps execute; what these were given is listed. */
-void core_cuda_read_nccl(struct core_cuda *c, struct rpc_arena *a, struct target_waves *ret);
+void core_cuda_read_nccl(struct core_cuda *c, const struct core_cuda_waves *w, struct rpc_arena *a,
+			 struct target_waves *ret);
 
 /* core_registers.c */
 

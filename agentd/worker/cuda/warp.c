@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agentd/worker/cuda/warp.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "agentd/worker/cuda/exception.h"
@@ -212,4 +213,9 @@ void cuda_warp_add_number(uint32_t n_lanes, struct cudbgshim_dim3 block_dim, uin
 	number = (number - lane) / n_lanes;
 	ret->has_wave_in_group = number <= UINT8_MAX;
 	ret->wave_in_group = (uint8_t)number;
+}
+
+bool cuda_arch_is_wide(const char *sm_type)
+{
+	return !strncmp(sm_type, "sm_", 3) && strtoul(sm_type + 3, NULL, 10) >= 90;
 }

@@ -114,4 +114,7 @@ int cuda_warp_fill_registers(const struct cuda_registers_source *from, const str
 			     const struct target_registers_wanted *what, struct rpc_arena *a,
 			     struct rpc_wave_registers *ret);
 
+/** @return whether a device is sm_90 or newer, by the name of its architecture. */
+bool cuda_arch_is_wide(const char *sm_type);
+
 #endif /* WORKER_CUDA_WARP_H */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "agentd/worker/nccl/reading.h"
 #include "base/clock.h"
 #include "base/reader.h"
 #include "base/vec.h"
@@ -93,53 +94,49 @@ static const struct nccl_function *function_of(const struct nccl_source *from, c
 
 /* ------------------------------------------------------------------ reading ------------------ */
 
-/* One look. */
-struct reading {
-	const struct nccl_source *from;
-	struct rpc_arena *a;
-	struct target_waves *waves;
-	const struct wave *wave; /* Of the dispatch that is looked at. */
-	uint8_t bytes[WAITS_NCCL_COMM]; /* Of its communicator. */
-	struct waits_rccl_comm comm;
-	unsigned int layout;
-	uint32_t reads;
-	bool cut; /* A read was not tried, for lack of time, or after too many. */
-};
-
-static bool is_over(const struct reading *r)
+static bool is_over(const struct nccl_reading *r)
 {
 	return r->from->deadline_ns && clock_now_ns() >= r->from->deadline_ns;
 }
 
-/* Each read is a call of the driver while the device stands still. */
-static bool read_bytes(struct reading *r, uint64_t address, void *buf, uint32_t size)
+static bool may_read(struct nccl_reading *r)
 {
 	if (r->reads == NCCL_READS_MAX || is_over(r)) {
 		r->cut = true;
 		return false;
 	}
 	r->reads++;
-	return r->from->memory(r->from->ctx, r->wave, address, buf, size);
+	return true;
 }
 
-static bool read_u64(struct reading *r, uint64_t address, uint64_t *ret)
+bool nccl_read_bytes(struct nccl_reading *r, uint64_t address, void *buf, uint32_t size)
+{
+	return may_read(r) && r->from->memory(r->from->ctx, r->wave, address, buf, size);
+}
+
+bool nccl_read_shared(struct nccl_reading *r, const struct wave *w, uint32_t address, void *buf, uint32_t size)
+{
+	return r->from->shared && may_read(r) && r->from->shared(r->from->ctx, w, address, buf, size);
+}
+
+static bool read_u64(struct nccl_reading *r, uint64_t address, uint64_t *ret)
 {
 	uint8_t bytes[8];
 	struct reader at;
 
-	if (!read_bytes(r, address, bytes, sizeof(bytes)))
+	if (!nccl_read_bytes(r, address, bytes, sizeof(bytes)))
 		return false;
 	reader_init(&at, bytes, sizeof(bytes));
 	*ret = reader_u64(&at);
 	return true;
 }
 
-static bool read_u32(struct reading *r, uint64_t address, uint32_t *ret)
+bool nccl_read_u32(struct nccl_reading *r, uint64_t address, uint32_t *ret)
 {
 	uint8_t bytes[4];
 	struct reader at;
 
-	if (!read_bytes(r, address, bytes, sizeof(bytes)))
+	if (!nccl_read_bytes(r, address, bytes, sizeof(bytes)))
 		return false;
 	reader_init(&at, bytes, sizeof(bytes));
 	*ret = reader_u32(&at);
@@ -147,32 +144,32 @@ static bool read_u32(struct reading *r, uint64_t address, uint32_t *ret)
 }
 
 /* The first two ranks of a ring and the last one, in one call where there are not very many between them. */
-static bool read_order(struct reading *r, uint64_t address, uint32_t ranks, uint32_t ret[3])
+static bool read_order(struct nccl_reading *r, uint64_t address, uint32_t ranks, uint32_t ret[3])
 {
 	uint8_t bytes[4 * ORDER_AT_ONCE];
 	struct reader at;
 	const bool all = ranks <= ORDER_AT_ONCE;
 
-	if (!read_bytes(r, address, bytes, all ? 4 * ranks : 8))
+	if (!nccl_read_bytes(r, address, bytes, all ? 4 * ranks : 8))
 		return false;
 	reader_init(&at, bytes, all ? 4 * (size_t)ranks : 8);
 	ret[0] = reader_u32(&at);
 	ret[1] = ranks == 1 ? ret[0] : reader_u32(&at);
 	if (!all)
-		return read_u32(r, address + 4 * (uint64_t)(ranks - 1), &ret[2]);
+		return nccl_read_u32(r, address + 4 * (uint64_t)(ranks - 1), &ret[2]);
 	reader_seek(&at, 4 * (size_t)(ranks - 1));
 	ret[2] = reader_u32(&at);
 	return true;
 }
 
 /* Read a channel, which has to have the ring that it says it has. */
-static bool read_channel(struct reading *r, uint64_t address, const struct waits_rccl_comm *comm,
+static bool read_channel(struct nccl_reading *r, uint64_t address, const struct waits_rccl_comm *comm,
 			 struct waits_rccl_channel *ret)
 {
 	uint8_t bytes[WAITS_RCCL_CHANNEL];
 	uint32_t order[3];
 
-	return read_bytes(r, address, bytes, sizeof(bytes)) &&
+	return nccl_read_bytes(r, address, bytes, sizeof(bytes)) &&
 	       waits_rccl_channel_read(bytes, sizeof(bytes), comm->ranks, ret) == 0 &&
 	       read_order(r, ret->order, comm->ranks, order) &&
 	       waits_rccl_is_order(comm, ret, order[0], order[1], order[2]);
@@ -182,7 +179,7 @@ static bool read_channel(struct reading *r, uint64_t address, const struct waits
  * Which layout it is.  Where the communicator itself leaves several, the second channel says it: it is where only one
  * of them has it.
  */
-static unsigned int find_layout(struct reading *r, uint64_t address, const struct waits_rccl_comm *comm,
+static unsigned int find_layout(struct nccl_reading *r, uint64_t address, const struct waits_rccl_comm *comm,
 				uint32_t layouts)
 {
 	struct waits_rccl_channel channel;
@@ -207,14 +204,7 @@ static bool is_of(const struct wave *a, const struct wave *b)
 	return a->gpu_id == b->gpu_id && a->queue_id == b->queue_id && a->dispatch == b->dispatch;
 }
 
-/* Where the warps of a block stand. */
-struct block {
-	const struct nccl_function *first; /* Warp 0. */
-	const struct nccl_function *any;   /* The one that is listed first. */
-	bool is_seen, differs;		   /* Not all stand in the same one. */
-};
-
-static void take_wave(const struct reading *r, const struct wave *w, struct block *b)
+static void take_wave(const struct nccl_reading *r, const struct wave *w, struct nccl_block *b)
 {
 	const struct nccl_function *f = w->has_wave_in_group ? function_of(r->from, w) : NULL;
 
@@ -224,13 +214,16 @@ static void take_wave(const struct reading *r, const struct wave *w, struct bloc
 		b->any = f;
 	b->differs |= f != b->any;
 	b->is_seen = true;
+	b->wave = w;
+	if (w->has_wave_in_group && w->wave_in_group < WAITS_NCCL_WARPS_MAX)
+		b->in[w->wave_in_group] = f;
 }
 
 /*
  * @param ret_there  A bit for each block that is there.
  * @return false: the time was over before all of their waves were looked at.
  */
-static bool find_blocks(const struct reading *r, struct block *blocks, uint64_t *ret_there)
+static bool find_blocks(const struct nccl_reading *r, struct nccl_block *blocks, uint64_t *ret_there)
 {
 	bool late = false;
 
@@ -254,9 +247,9 @@ static bool find_blocks(const struct reading *r, struct block *blocks, uint64_t 
  * known.  It may wait for room to send first, so that what is told is what has not come, and no more.  But one that
  * stands in the kernel itself may wait there for others, which are in a function.
  */
-static const struct waits_nccl_function *receives_in(const struct block *b)
+static const struct waits_nccl_function *receives_in(const struct nccl_block *b)
 {
-	if (!b->first || b->first->is.protocol == WAITS_NCCL_NO_PROTOCOL || (b->first->is.is_kernel && b->differs))
+	if (!b->first || b->first->is.way != WAITS_NCCL_RING || (b->first->is.is_kernel && b->differs))
 		return NULL;
 	return &b->first->is;
 }
@@ -265,21 +258,21 @@ static const struct waits_nccl_function *receives_in(const struct block *b)
  * Has nothing come by the slots of a connection?  The step that is next has one of them.  Where it may have been empty,
  * a later one may have come by any.
  */
-static bool read_slots(struct reading *r, const struct waits_nccl_function *f, const uint8_t *connection,
-		       struct target_receive *to)
+static bool read_slots(struct nccl_reading *r, enum waits_nccl_protocol protocol, bool has_empty_steps,
+		       const uint8_t *connection, struct target_receive *to)
 {
-	const uint64_t at = waits_nccl_flag_at(connection, WAITS_NCCL_CONNECTION, f->protocol);
-	const uint32_t bytes = waits_nccl_slot_bytes(r->layout, r->bytes, sizeof(r->bytes), f->protocol);
+	const uint64_t at = waits_nccl_flag_at(connection, WAITS_NCCL_CONNECTION, protocol);
+	const uint32_t bytes = waits_nccl_slot_bytes(r->layout, r->bytes, sizeof(r->bytes), protocol);
 	uint8_t flag[WAITS_NCCL_FLAG];
 
 	to->arrived = to->taken;
-	for (uint32_t i = 0; at && bytes && i < (f->has_empty_steps ? WAITS_NCCL_SLOTS : 1); i++) {
+	for (uint32_t i = 0; at && bytes && i < (has_empty_steps ? WAITS_NCCL_SLOTS : 1); i++) {
 		const uint32_t slot = (uint32_t)((to->taken + i) % WAITS_NCCL_SLOTS);
 		enum waits_nccl_slot is;
 
-		if (!read_bytes(r, at + (uint64_t)slot * bytes, flag, sizeof(flag)))
+		if (!nccl_read_bytes(r, at + (uint64_t)slot * bytes, flag, sizeof(flag)))
 			return false;
-		is = waits_nccl_slot_read(flag, f->protocol, slot, to->taken);
+		is = waits_nccl_slot_read(flag, protocol, slot, to->taken);
 		if (is == WAITS_NCCL_SLOT_WRONG)
 			return false;
 		to->arrived += is == WAITS_NCCL_SLOT_CAME;
@@ -289,29 +282,35 @@ static bool read_slots(struct reading *r, const struct waits_nccl_function *f, c
 	return at && bytes;
 }
 
-/* @return whether the connection by which a channel receives along its ring was read. */
-static bool read_receive(struct reading *r, const struct waits_nccl_function *f, uint64_t address,
-			 struct target_receive *ret)
+bool nccl_read_connection(struct nccl_reading *r, uint64_t peers, uint32_t from, uint32_t i,
+			  enum waits_nccl_protocol protocol, bool has_empty_steps, struct target_receive *ret)
 {
-	const struct waits_rccl_comm *comm = &r->comm;
 	uint8_t bytes[WAITS_NCCL_CONNECTION];
-	struct waits_rccl_channel channel;
 	struct waits_rccl_connection c;
 	uint64_t peer;
 
-	if (!read_channel(r, address, comm, &channel) || channel.previous == comm->rank ||
-	    !read_u64(r, channel.peers + 8 * (uint64_t)channel.previous, &peer) ||
-	    !read_bytes(r, peer + waits_nccl_connection_at(r->layout), bytes, sizeof(bytes)) ||
+	if (!read_u64(r, peers + 8 * (uint64_t)from, &peer) ||
+	    !nccl_read_bytes(r, peer + waits_nccl_connection_of(r->layout, i), bytes, sizeof(bytes)) ||
 	    waits_nccl_connection_read(r->layout, bytes, sizeof(bytes), &c) < 0)
 		return false;
-	ret->from = channel.previous;
+	ret->from = from;
 	ret->taken = c.taken;
-	return f->protocol == WAITS_NCCL_SIMPLE ? read_u64(r, c.arrived, &ret->arrived) :
-						  read_slots(r, f, bytes, ret);
+	return protocol == WAITS_NCCL_SIMPLE ? read_u64(r, c.arrived, &ret->arrived) :
+					       read_slots(r, protocol, has_empty_steps, bytes, ret);
 }
 
-static void read_block(struct reading *r, const struct waits_nccl_launch *launch, const struct waits_nccl_function *f,
-		       uint32_t block, struct target_collective *to)
+/* @return whether the connection by which a channel receives along its ring was read. */
+static bool read_receive(struct nccl_reading *r, const struct waits_nccl_function *f, uint64_t address,
+			 struct target_receive *ret)
+{
+	struct waits_rccl_channel channel;
+
+	return read_channel(r, address, &r->comm, &channel) && channel.previous != r->comm.rank &&
+	       nccl_read_connection(r, channel.peers, channel.previous, 0, f->protocol, f->has_empty_steps, ret);
+}
+
+static void read_block(struct nccl_reading *r, const struct waits_nccl_launch *launch,
+		       const struct waits_nccl_function *f, uint32_t block, struct target_collective *to)
 {
 	const uint64_t bit = UINT64_C(1) << block;
 	const uint32_t at = waits_nccl_channel_at(r->layout, waits_nccl_channel_of(launch->channels, block));
@@ -331,12 +330,12 @@ static void read_block(struct reading *r, const struct waits_nccl_launch *launch
 		to->unread |= bit;
 }
 
-static void read_receives(struct reading *r, const struct waits_nccl_launch *launch, struct target_collective *to)
+static void read_receives(struct nccl_reading *r, const struct waits_nccl_launch *launch, struct target_collective *to)
 {
-	struct block blocks[WAITS_NCCL_CHANNELS_MAX] = { 0 };
+	struct nccl_block blocks[WAITS_NCCL_CHANNELS_MAX] = { 0 };
 	uint64_t there;
 
-	to->receives = rpc_arena_array(r->a, WAITS_NCCL_CHANNELS_MAX, sizeof(*to->receives));
+	to->receives = rpc_arena_array(r->a, NCCL_RECEIVES_MAX, sizeof(*to->receives));
 	if (!to->receives || r->comm.ranks < 2)
 		return;
 	if (!find_blocks(r, blocks, &there)) {
@@ -345,14 +344,17 @@ static void read_receives(struct reading *r, const struct waits_nccl_launch *lau
 	}
 	for (uint32_t i = 0; i < WAITS_NCCL_CHANNELS_MAX; i++) {
 		const struct waits_nccl_function *f = receives_in(&blocks[i]);
+		const struct nccl_function *work = f ? NULL : nccl_work_of(&blocks[i]);
 
 		if (f)
 			read_block(r, launch, f, i, to);
+		else if (work)
+			nccl_read_work(r, launch, work, &blocks[i], i, to);
 	}
 }
 
 /* @return whether what the kernel was given was copied. */
-static bool find_arguments(const struct reading *r, struct waits_nccl_launch *ret)
+static bool find_arguments(const struct nccl_reading *r, struct waits_nccl_launch *ret)
 {
 	for (size_t i = 0; i < r->waves->n_arguments; i++) {
 		const struct target_arguments *k = &r->waves->arguments[i];
@@ -363,13 +365,13 @@ static bool find_arguments(const struct reading *r, struct waits_nccl_launch *re
 	return false;
 }
 
-static void read_launch(struct reading *r, struct target_collective *to)
+static void read_launch(struct nccl_reading *r, struct target_collective *to)
 {
 	struct waits_nccl_launch launch;
 	struct waits_rccl_channel first = { 0 };
 	uint32_t layouts;
 
-	if (!find_arguments(r, &launch) || !read_bytes(r, launch.comm, r->bytes, sizeof(r->bytes)))
+	if (!find_arguments(r, &launch) || !nccl_read_bytes(r, launch.comm, r->bytes, sizeof(r->bytes)))
 		return;
 	to->communicator = launch.comm;
 	r->cut = false;
@@ -386,6 +388,9 @@ static void read_launch(struct reading *r, struct target_collective *to)
 	}
 	if (to->is_other)
 		return;
+	r->at = launch.comm;
+	r->order = first.order;
+	r->is_aged = r->has_age = false;
 	to->is_read = true;
 	to->rank = r->comm.rank;
 	to->ranks = r->comm.ranks;
@@ -406,7 +411,7 @@ static bool is_known(const struct target_waves *waves, const struct wave *w)
 
 void nccl_read(const struct nccl_source *from, struct rpc_arena *a, struct target_waves *waves)
 {
-	struct reading r = { .from = from, .a = a, .waves = waves };
+	struct nccl_reading r = { .from = from, .a = a, .waves = waves };
 
 	waves->n_collectives = 0;
 	waves->collectives = rpc_arena_array(a, NCCL_LAUNCHES_MAX, sizeof(*waves->collectives));

@@ -23,6 +23,8 @@ struct symbols_image;
 /** Most dispatches that are looked at, and reads of memory, in one look. */
 #define NCCL_LAUNCHES_MAX 16u
 #define NCCL_READS_MAX	  256u
+/** Room for what blocks have received nothing of, and for one that is being read: each takes at least three reads. */
+#define NCCL_RECEIVES_MAX (NCCL_READS_MAX / 3 + 1)
 
 /** Code of a kernel, or of a function that kernels call. */
 struct nccl_function {
@@ -59,6 +61,10 @@ struct nccl_source {
 	bool (*memory)(const void *ctx, const struct wave *w, uint64_t address, void *buf, uint32_t size);
 	const void *ctx;
 	uint64_t deadline_ns; /**< 0: none. */
+	/** @return whether all bytes of shared memory of the wave's block were read. */
+	bool (*shared)(const void *ctx, const struct wave *w, uint32_t address, void *buf, uint32_t size);
+	/** @return whether the wave's device is sm_90 or newer: what its blocks keep is for more connections. */
+	bool (*is_wide)(const void *ctx, const struct wave *w);
 };
 
 /** Add what was found in a module to @p list, which has room, if anything was.  @return how many it has then. */

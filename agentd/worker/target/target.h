@@ -141,9 +141,10 @@ struct target_collective {
 	uint32_t n_receives;
 	/**
 	 * Blocks that are there, and of which it is not known, a bit each: memory does not say, or it was not read for
-	 * lack of time, or the release may have given them nothing to receive.
+	 * lack of time, or the release may have given them nothing to receive, or keeps what they execute otherwise, or
+	 * they stand where they may as well have received all.
 	 */
-	uint64_t unread, left, empty;
+	uint64_t unread, left, empty, old, between;
 };
 
 struct target_waves {

@@ -2,7 +2,7 @@
 /*
  * Communicators of NCCL, as they were read while the devices stood still.  A kernel that is in the function which
  * receives along a ring, and by whose connection no more has come than kernels before it have taken, waits for the rank
- * in front of it, as those of RCCL do (receives.c).
+ * in front of it, as those of RCCL do (receives.c).  So do those that receive of single ranks, or along a tree.
  */
 #include <errno.h>
 
@@ -25,7 +25,7 @@ static const struct target_collective *find(const struct look *l, const struct w
 int look_at_nccl(struct look *l, const struct wave *first, struct rpc_collective *to)
 {
 	const struct target_collective *c = find(l, first);
-	struct look_awaited list[WAITS_NCCL_CHANNELS_MAX] = { 0 };
+	struct look_awaited *list;
 	size_t n = 0;
 
 	if (!c || !c->communicator)
@@ -45,7 +45,14 @@ int look_at_nccl(struct look *l, const struct wave *first, struct rpc_collective
 	if (c->empty)
 		look_missing(l, "collective operations: before NCCL 2.22, what blocks receive with the protocols LL and LL128 "
 				"is not told");
-	for (uint32_t i = 0; i < c->n_receives; i++) {
+	if (c->old)
+		look_missing(l, "collective operations: before NCCL 2.22, what blocks receive point to point or along a tree "
+				"is not told");
+	if (c->between)
+		look_missing(l, "collective operations: some blocks have more to do behind what they execute, and may "
+				"have received all of it");
+	list = rpc_arena_array(l->arena, c->n_receives, sizeof(*list));
+	for (uint32_t i = 0; list && i < c->n_receives; i++) {
 		const struct target_receive *r = &c->receives[i];
 
 		list[n++] = (struct look_awaited){ .workgroup = r->block, .from = r->from, .arrived = r->arrived,

@@ -61,15 +61,27 @@ static bool is_word(const struct waits_word_of_name *w, const char *text)
 	return w->text && w->size == strlen(text) && !memcmp(w->text, text, w->size);
 }
 
-static enum waits_nccl_protocol protocol_of(const struct waits_collective *c)
+static enum waits_nccl_way way_of(const struct waits_collective *c)
+{
+	const bool is_reduce = is_word(&c->operation, "AllReduce");
+
+	if (is_word(&c->operation, "SendRecv"))
+		return WAITS_NCCL_PAIR;
+	if (is_word(&c->algorithm, "TREE"))
+		return is_reduce ? WAITS_NCCL_TREE : WAITS_NCCL_NO_WAY;
+	/* A rank may end in others before it receives, and of other algorithms it receives of several. */
+	return is_word(&c->algorithm, "RING") && (is_reduce || is_word(&c->operation, "AllGather") ||
+						  is_word(&c->operation, "ReduceScatter")) ?
+		       WAITS_NCCL_RING :
+		       WAITS_NCCL_NO_WAY;
+}
+
+static enum waits_nccl_protocol protocol_of(const struct waits_collective *c, enum waits_nccl_way way)
 {
 	static const char *const names[WAITS_NCCL_NO_PROTOCOL] = { "LL", "LL128", "SIMPLE" };
 	unsigned int i = 0;
 
-	/* A rank may end in others before it receives, and of other algorithms it receives of several. */
-	if (!is_word(&c->algorithm, "RING") ||
-	    (!is_word(&c->operation, "AllReduce") && !is_word(&c->operation, "AllGather") &&
-	     !is_word(&c->operation, "ReduceScatter")))
+	if (way != WAITS_NCCL_RING && way != WAITS_NCCL_TREE)
 		return WAITS_NCCL_NO_PROTOCOL;
 	while (i < WAITS_NCCL_NO_PROTOCOL && !is_word(&c->protocol, names[i]))
 		i++;
@@ -79,12 +91,15 @@ static enum waits_nccl_protocol protocol_of(const struct waits_collective *c)
 int waits_nccl_function_read(const char *symbol, struct waits_nccl_function *ret)
 {
 	struct waits_collective c;
+	enum waits_nccl_way way;
 
 	if (!symbol || waits_collective_read(symbol, &c) < 0 ||
 	    !strstr(symbol, c.is_function ? "ncclDevFunc_" : "ncclDevKernel_"))
 		return -ENOENT;
-	*ret = (struct waits_nccl_function){ .protocol = protocol_of(&c), .is_kernel = !c.is_function,
-					     .has_empty_steps = is_word(&c.operation, "AllReduce") };
+	way = way_of(&c);
+	*ret = (struct waits_nccl_function){ .protocol = protocol_of(&c, way), .is_kernel = !c.is_function, .way = way,
+					     .has_empty_steps = way == WAITS_NCCL_RING &&
+								is_word(&c.operation, "AllReduce") };
 	return 0;
 }
 

@@ -32,12 +32,21 @@
 /** How what comes is told, in the order in which connections have a buffer for each. */
 enum waits_nccl_protocol { WAITS_NCCL_LL, WAITS_NCCL_LL128, WAITS_NCCL_SIMPLE, WAITS_NCCL_NO_PROTOCOL };
 
+/** From whom a function receives. */
+enum waits_nccl_way {
+	WAITS_NCCL_NO_WAY, /**< Not told. */
+	WAITS_NCCL_RING,   /**< Each rank of the one in front of it. */
+	WAITS_NCCL_TREE,   /**< Of those below a rank, and then of the one above it. */
+	WAITS_NCCL_PAIR,   /**< Of single ranks, as its work says: so does its protocol. */
+};
+
 /** What the name of a kernel or device function says. */
 struct waits_nccl_function {
-	/** Of a ring in which each rank receives; of others WAITS_NCCL_NO_PROTOCOL. */
+	/** Of a ring in which each rank receives, and of a tree; of others WAITS_NCCL_NO_PROTOCOL. */
 	enum waits_nccl_protocol protocol;
 	bool is_kernel;	    /**< It has the function that it is named after inside it, and calls all others. */
 	bool has_empty_steps; /**< Some of its steps may bring no data: of a few elements, not each rank has one. */
+	enum waits_nccl_way way;
 };
 
 /** What a kernel was given. */

@@ -14,7 +14,7 @@ import pytest
 
 from harness import BIN, ROOT, CudaScene, wait_until
 
-CUBIN = ROOT / "sim/scenes/cuda/collectives-sm_90.cubin"
+CUBIN = ROOT / "sim/scenes/cuda/nccl/collectives-sm_90.cubin"
 KERNEL = "_Z39ncclDevKernel_AllReduce_Sum_f32_RING_LL24ncclDevKernelArgsStorageILm4096EE"
 LL, LL128 = "_Z37ncclDevFunc_AllReduce_Sum_f32_RING_LLv", "_Z40ncclDevFunc_AllReduce_Sum_f32_RING_LL128v"
 GATHER_LL = "_Z29ncclDevFunc_AllGather_RING_LLv"

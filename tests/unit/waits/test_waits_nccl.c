@@ -53,8 +53,9 @@ static void names_say_how_data_comes(void)
 		/* A rank may end before it has received, or receives of several. */
 		{ "_Z29ncclDevFunc_Broadcast_RING_LLv", WAITS_NCCL_NO_PROTOCOL, false, false },
 		{ "_Z34ncclDevFunc_Reduce_Sum_f32_RING_LLv", WAITS_NCCL_NO_PROTOCOL, false, false },
-		{ "_Z37ncclDevFunc_AllReduce_Sum_f32_TREE_LLv", WAITS_NCCL_NO_PROTOCOL, false, true },
-		{ "_Z41ncclDevFunc_AllReduce_Sum_f32_NVLS_SIMPLEv", WAITS_NCCL_NO_PROTOCOL, false, true },
+		{ "_Z34ncclDevFunc_Reduce_Sum_f32_TREE_LLv", WAITS_NCCL_NO_PROTOCOL, false, false },
+		{ "_Z37ncclDevFunc_AllReduce_Sum_f32_TREE_LLv", WAITS_NCCL_LL, false, false },
+		{ "_Z41ncclDevFunc_AllReduce_Sum_f32_NVLS_SIMPLEv", WAITS_NCCL_NO_PROTOCOL, false, false },
 		{ "_Z20ncclDevFunc_SendRecvv", WAITS_NCCL_NO_PROTOCOL, false, false },
 		{ "_Z21ncclDevKernel_Generic24ncclDevKernelArgsStorageILm4096EE", WAITS_NCCL_NO_PROTOCOL, true, false },
 	};

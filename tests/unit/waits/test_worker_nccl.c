@@ -26,13 +26,28 @@ static uint32_t reads_in_time;
 static struct nccl_source timed;
 
 /* What a warp may stand in; its pc is the position. */
-enum { IN_SIMPLE, IN_LL, IN_LL128_GATHER, IN_LL_KERNEL, IN_OTHER, NOWHERE };
+enum {
+	IN_SIMPLE,
+	IN_LL,
+	IN_LL128_GATHER,
+	IN_LL_KERNEL,
+	IN_OTHER,
+	IN_PAIRS,
+	IN_PAIRS_KERNEL,
+	IN_TREE,
+	IN_TREE_KERNEL,
+	NOWHERE
+};
 static struct nccl_function list[] = {
-	{ IN_SIMPLE, 1, { WAITS_NCCL_SIMPLE, false, true } },
-	{ IN_LL, 1, { WAITS_NCCL_LL, false, true } },
-	{ IN_LL128_GATHER, 1, { WAITS_NCCL_LL128, false, false } },
-	{ IN_LL_KERNEL, 1, { WAITS_NCCL_LL, true, true } },
-	{ IN_OTHER, 1, { WAITS_NCCL_NO_PROTOCOL, false, false } },
+	{ IN_SIMPLE, 1, { WAITS_NCCL_SIMPLE, false, true, WAITS_NCCL_RING } },
+	{ IN_LL, 1, { WAITS_NCCL_LL, false, true, WAITS_NCCL_RING } },
+	{ IN_LL128_GATHER, 1, { WAITS_NCCL_LL128, false, false, WAITS_NCCL_RING } },
+	{ IN_LL_KERNEL, 1, { WAITS_NCCL_LL, true, true, WAITS_NCCL_RING } },
+	{ IN_OTHER, 1, { WAITS_NCCL_NO_PROTOCOL, false, false, WAITS_NCCL_NO_WAY } },
+	{ IN_PAIRS, 1, { WAITS_NCCL_NO_PROTOCOL, false, false, WAITS_NCCL_PAIR } },
+	{ IN_PAIRS_KERNEL, 1, { WAITS_NCCL_NO_PROTOCOL, true, false, WAITS_NCCL_PAIR } },
+	{ IN_TREE, 1, { WAITS_NCCL_SIMPLE, false, false, WAITS_NCCL_TREE } },
+	{ IN_TREE_KERNEL, 1, { WAITS_NCCL_LL, true, false, WAITS_NCCL_TREE } },
 };
 static const struct nccl_functions functions = { list, ARRAY_SIZE(list), ARRAY_SIZE(list) }, none;
 /* The first one is of another device. */
@@ -342,7 +357,184 @@ static void blocks_are_not_looked_for_when_the_stop_is_over(void)
 	rpc_arena_deinit(&s.arena);
 }
 
-TEST_SUITE(worker_nccl, TEST(each_block_says_of_whom_it_has_nothing), TEST(reads_are_bounded),
+/* ------------------------------------------------------------------ what a block keeps ------- */
+
+#define HOST_MAP UINT64_C(0x560000000010)
+
+static uint8_t kept[21440];
+
+static bool read_kept(const void *ctx, const struct wave *w, uint32_t address, void *buf, uint32_t size)
+{
+	(void)ctx;
+	(void)w;
+	reads++;
+	if (address < 0x400 || address - 0x400 > sizeof(kept) || size > sizeof(kept) - (address - 0x400))
+		return false;
+	memcpy(buf, kept + (address - 0x400), size);
+	return true;
+}
+
+static bool yes(const void *ctx, const struct wave *w)
+{
+	(void)ctx;
+	(void)w;
+	return true;
+}
+
+static const struct nccl_source with_shared = { code, ARRAY_SIZE(code), read_image, NULL, 0, read_kept, yes };
+
+static void put_kept(uint32_t at, uint64_t value, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		kept[at + i] = (uint8_t)(value >> 8 * i);
+}
+
+/*
+ * One block of 8 warps, of rank 2 of 4: 0 is above it and 1 and 3 below, whose connections are the same.  What it keeps
+ * is as NCCL 2.30 has it.
+ * @param n  Works, of a pair's bytes, or of others.
+ */
+static void make_kept(struct stop *s, bool is_pair, uint32_t n)
+{
+	make_waves(s, 1, 1);
+	s->all.n_waves = 8;
+	for (uint32_t i = 0; i < 8; i++) {
+		s->waves[i] = s->waves[0];
+		s->waves[i].wave_in_group = (uint8_t)i;
+		s->waves[i].group_waves = 8;
+	}
+	for (uint32_t i = 0; i < CHANNELS; i++) {
+		const uint64_t at = COMM + 96 + i * 368;
+
+		put(at + 24, HOST_MAP, 8);
+		put(at + 32, 2, 4);
+		put(at + 44, 0, 4);
+		put(at + 48, 1, 4);
+		put(at + 52, 3, 4);
+		put(at + 56, UINT32_MAX, 4);
+	}
+	/* The second connection, for single ranks. */
+	put(PEER + 304 + 152 + 48, COUNT, 8);
+	put(PEER + 304 + 152 + 104, 100, 8);
+	memset(kept, 0, sizeof(kept));
+	put_kept(0, COMM, 8);
+	put_kept(8, UINT64_MAX, 8);
+	memcpy(kept + 48, image, 88);
+	put_kept(144, PEERS, 8);
+	put_kept(516, UINT32_MAX, 4);
+	put_kept(520, is_pair ? 0 : 1, 1);
+	put_kept(524, n, 4);
+	put_kept(528, is_pair ? 48 : 128, 4);
+	for (uint32_t i = 0; is_pair && i < n; i++) {
+		put_kept(20400 + 48 * i + 24, 1, 8);
+		put_kept(20400 + 48 * i + 32, 1, 4);
+		put_kept(20400 + 48 * i + 36, i, 4);
+		put_kept(20400 + 48 * i + 40, 0x01010001, 4);
+	}
+	for (uint32_t i = 0; !is_pair && i < n; i++)
+		put_kept(20400 + 128 * i + 2, 8, 1);
+}
+
+/* @param last  Of the warps, a bit for each that stands at @p second. */
+static const struct target_collective *read_kept_block(struct stop *s, uint32_t first, uint32_t second, uint32_t mask)
+{
+	for (uint32_t i = 0; i < 8; i++)
+		s->waves[i].pc = mask >> i & 1 ? second : first;
+	reads = 0;
+	nccl_read(&with_shared, &s->arena, &s->all);
+	return &s->all.collectives[0];
+}
+
+static void what_stands_in_the_kernel_has_the_function_inside(void)
+{
+	static const struct {
+		bool is_pair;
+		uint32_t first, second, mask, n;
+	} rows[] = {
+		{ true, IN_PAIRS, NOWHERE, 0, 2 },
+		{ true, IN_PAIRS_KERNEL, NOWHERE, 0, 2 },
+		/* The receivers of the first work, or of both, have ended. */
+		{ true, IN_PAIRS_KERNEL, NOWHERE, 0x0c, 1 },
+		{ true, IN_PAIRS, IN_PAIRS_KERNEL, 0x0c, 1 },
+		{ true, IN_PAIRS, IN_PAIRS_KERNEL, 0xcc, 0 },
+		/* A function that is not inside it says what the block executes. */
+		{ true, IN_PAIRS_KERNEL, IN_OTHER, 0x01, 0 },
+		{ true, IN_PAIRS, IN_TREE, 0x01, 0 },
+		{ false, IN_TREE, NOWHERE, 0, 2 },
+		{ false, IN_TREE_KERNEL, NOWHERE, 0, 2 },
+		/* The other half has only ended what it receives of above. */
+		{ false, IN_TREE, NOWHERE, 0xf0, 2 },
+		{ false, IN_TREE, NOWHERE, 0x0f, 1 },
+		{ false, IN_PAIRS_KERNEL, NOWHERE, 0, 0 },
+		{ true, IN_TREE_KERNEL, NOWHERE, 0, 0 },
+	};
+	static struct stop s;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct target_collective *c;
+
+		make_kept(&s, rows[i].is_pair, rows[i].is_pair ? 2 : 1);
+		c = read_kept_block(&s, rows[i].first, rows[i].second, rows[i].mask);
+		TEST_ROW_EQ(i, c->n_receives, rows[i].n);
+		TEST_ROW_EQ(i, c->left | c->between | c->old, 0);
+		rpc_arena_deinit(&s.arena);
+	}
+}
+
+/* Of those that have received all, count and steps are alike again, and they wait in the kernel for the others. */
+static void a_kernel_with_more_to_do_says_nothing(void)
+{
+	static struct stop s;
+	const struct target_collective *c;
+
+	make_kept(&s, true, 2);
+	put_kept(516, 1, 4);
+	c = read_kept_block(&s, IN_PAIRS_KERNEL, NOWHERE, 0);
+	TEST_EQ(c->n_receives | c->unread, 0);
+	TEST_EQ(c->between, 1);
+	c = read_kept_block(&s, IN_PAIRS, NOWHERE, 0);
+	TEST_EQ(c->n_receives, 2);
+	TEST_EQ(c->between, 0);
+	rpc_arena_deinit(&s.arena);
+}
+
+static void releases_that_are_alike_are_told_apart(void)
+{
+	static struct stop s;
+
+	make_kept(&s, true, 2);
+	/* As 2.27 has it: no map, and the works lie elsewhere. */
+	put(COMM + 96 + 24, 2, 8);
+	memmove(kept + 20528, kept + 20400, 96);
+	TEST_EQ(read_kept_block(&s, IN_PAIRS, NOWHERE, 0)->n_receives, 2);
+	/* Neither of them fits. */
+	put(COMM + 96 + 24, 1, 8);
+	TEST_EQ(read_kept_block(&s, IN_PAIRS, NOWHERE, 0)->n_receives, 0);
+	TEST_EQ(s.all.collectives[0].unread, 1);
+	rpc_arena_deinit(&s.arena);
+}
+
+static void releases_before_2_22_keep_other_things(void)
+{
+	static struct stop s;
+
+	make_kept(&s, true, 2);
+	s.arguments[0].size = 24;
+	memset(image, 0, 96);
+	put(COMM, 2, 4);
+	put(COMM + 4, 4, 4);
+	put(COMM + 48, COMM + 64, 8);
+	memmove(image + 64, image + 96, 56);
+	put(COMM + 64 + 240, PEERS, 8);
+	TEST_EQ(read_kept_block(&s, IN_PAIRS, NOWHERE, 0)->old, 1);
+	TEST_EQ(s.all.collectives[0].n_receives, 0);
+	rpc_arena_deinit(&s.arena);
+}
+
+TEST_SUITE(worker_nccl, TEST(what_stands_in_the_kernel_has_the_function_inside),
+	   TEST(a_kernel_with_more_to_do_says_nothing), TEST(releases_that_are_alike_are_told_apart),
+	   TEST(releases_before_2_22_keep_other_things), TEST(each_block_says_of_whom_it_has_nothing),
+	   TEST(reads_are_bounded),
 	   TEST(what_warps_stand_in_says_how_data_comes), TEST(flags_of_all_slots_count_where_steps_may_be_empty),
 	   TEST(buffers_that_do_not_fit_say_nothing), TEST(kernels_before_2_22_may_have_empty_channels),
 	   TEST(code_is_found_by_its_address), TEST(nothing_is_read_when_the_stop_is_over),

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_NCCL_READING_H
+#define WORKER_NCCL_READING_H
+
+/** @file reading.h  One look at communicators, as the files of this directory share it. */
+
+#include "agentd/worker/nccl/nccl.h"
+#include "waits/collective/nccl_work.h"
+
+/** One look. */
+struct nccl_reading {
+	const struct nccl_source *from;
+	struct rpc_arena *a;
+	struct target_waves *waves;
+	const struct wave *wave; /**< Of the dispatch that is looked at. */
+	uint8_t bytes[WAITS_NCCL_COMM]; /**< Of its communicator. */
+	struct waits_rccl_comm comm;
+	unsigned int layout;
+	uint64_t at, order;	 /**< Where it is, and the order of its first channel's ring. */
+	enum waits_nccl_age age; /**< Of its release. */
+	bool is_aged, has_age;	 /**< It was asked for; it is known. */
+	unsigned int base;	 /**< At which of the places where shared memory may begin it was found last. */
+	uint32_t reads;
+	bool cut; /**< A read was not tried, for lack of time, or after too many. */
+};
+
+/** Where the warps of a block stand. */
+struct nccl_block {
+	const struct nccl_function *first; /**< Warp 0. */
+	const struct nccl_function *any;   /**< The one that is listed first. */
+	bool is_seen, differs;		   /**< Not all stand in the same one. */
+	const struct wave *wave;	   /**< One of them. */
+	const struct nccl_function *in[WAITS_NCCL_WARPS_MAX];
+};
+
+/* nccl.c */
+
+/** @return whether all of it was read; each is a call of the driver while the device stands still. */
+bool nccl_read_bytes(struct nccl_reading *r, uint64_t address, void *buf, uint32_t size);
+bool nccl_read_u32(struct nccl_reading *r, uint64_t address, uint32_t *ret);
+/** Likewise, of the shared memory of the block that a wave is of. */
+bool nccl_read_shared(struct nccl_reading *r, const struct wave *w, uint32_t address, void *buf, uint32_t size);
+
+/**
+ * Read what has come by a connection.
+ * @param peers  Of its channel.
+ * @param i      Which one of those with that rank.
+ * @return whether all of it was read.
+ */
+bool nccl_read_connection(struct nccl_reading *r, uint64_t peers, uint32_t from, uint32_t i,
+			  enum waits_nccl_protocol protocol, bool has_empty_steps, struct target_receive *ret);
+
+/* work.c */
+
+/** @return what a block executes, if it receives point to point or along a tree; NULL: it does not, or nobody knows. */
+const struct nccl_function *nccl_work_of(const struct nccl_block *b);
+
+/** Read of whom such a block has received nothing. */
+void nccl_read_work(struct nccl_reading *r, const struct waits_nccl_launch *launch, const struct nccl_function *f,
+		    const struct nccl_block *b, uint32_t block, struct target_collective *to);
+
+#endif /* WORKER_NCCL_READING_H */
