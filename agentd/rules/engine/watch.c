@@ -29,7 +29,8 @@ struct watched {
 	int pidfd; /* what keeps a number from standing for another process */
 	enum ipc_vendor vendor;
 	enum watch_state state;
-	uint32_t worker;     /* the last one */
+	uint32_t worker;     /* the last one; 0: none */
+	uint32_t before;     /* the one before */
 	uint64_t started_ns; /* the last time */
 	unsigned failures;
 	uint64_t again_at; /* WATCH_FAILED: try then; 0: not by itself */
@@ -199,6 +200,7 @@ static void start(struct watches *w, struct watched *i, const struct rule *rule)
 	log_line(i->failures ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO, "rule %s watches process %d (%s)",
 		 rule->name, (int)i->pid, m.comm);
 	i->state = WATCH_ON;
+	i->before = i->worker;
 	i->worker = m.worker;
 	i->again_at = 0;
 }
@@ -325,8 +327,8 @@ void watches_release(struct watches *w, uint32_t worker)
 {
 	struct watched *i = w->first;
 
-	/* The end of that worker may have been told first. */
-	while (i && (i->worker != worker || i->state == WATCH_RELEASED))
+	/* The end of that worker may have been told first, and the next one begun. */
+	while (i && ((i->worker != worker && i->before != worker) || i->state == WATCH_RELEASED))
 		i = i->next;
 	if (!i)
 		return;

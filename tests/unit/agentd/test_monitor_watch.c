@@ -403,6 +403,25 @@ static void a_release_holds_though_its_worker_has_ended(void)
 	TEST_EQ(k.n_watches, 1);
 }
 
+static void a_release_holds_though_the_next_worker_has_begun(void)
+{
+	FIXTURE(f);
+	uint32_t first;
+
+	watches_found(&f.w, f.pid, IPC_VENDOR_AMD);
+	first = k.worker;
+	watches_worker_ended(&f.w, first, true);
+	watches_found(&f.w, f.pid, IPC_VENDOR_AMD);
+	TEST_EQ(k.n_watches, 2);
+	k.let_go = 0;
+	watches_release(&f.w, first);
+	TEST_EQ(k.let_go, k.worker);
+	watches_worker_ended(&f.w, k.worker, true);
+	watches_found(&f.w, f.pid, IPC_VENDOR_AMD);
+	TEST_EQ(run(&f, 1000), 0);
+	TEST_EQ(k.n_watches, 2);
+}
+
 TEST_SUITE(monitor_watch, TEST(found_once_watched_once),
 	   TEST(what_was_not_read_to_the_end_is_told_once), TEST(a_look_under_way_does_not_take_the_next_try),
 	   TEST(found_before_the_dead_worker_is_reaped), TEST(found_after_the_dead_worker_was_reaped),
@@ -410,4 +429,5 @@ TEST_SUITE(monitor_watch, TEST(found_once_watched_once),
 	   TEST(a_look_that_cannot_begin_is_repeated), TEST(a_reload_begins_anew),
 	   TEST(failures_are_tried_less_and_less_often), TEST(a_try_does_not_bring_about_the_next),
 	   TEST(workers_that_end_at_once_are_tried_less_and_less_often),
-	   TEST(the_dead_and_the_released_are_left_alone), TEST(a_release_holds_though_its_worker_has_ended));
+	   TEST(the_dead_and_the_released_are_left_alone), TEST(a_release_holds_though_its_worker_has_ended),
+	   TEST(a_release_holds_though_the_next_worker_has_begun));
