@@ -243,19 +243,41 @@ def test_a_copy_of_the_tree_follows_it():
         tree, copy = pathlib.Path(directory, "tree"), pathlib.Path(directory, "copy")
         (tree / "scripts").mkdir(parents=True)
         shutil.copy(ROOT / "scripts/copy-tree", tree / "scripts")
-        for name, text in ((".gitignore", "build\n"), ("kept", "1"), ("goes with blanks", "2"), ("build", "no file of it")):
+        for name, text in ((".gitignore", "build\n"), ("kept", "1"), ("goes with blanks", "2"), ("goes back", "3"), ("build", "no file of it")):
             (tree / name).write_text(text)
         subprocess.run(["git", "init", "-q", tree], check=True, timeout=60)
         subprocess.run([tree / "scripts/copy-tree", copy], check=True, timeout=60)
         (copy / "build").mkdir()
         (copy / "build/made").write_text("here")
+        old = (copy / "kept").stat().st_mtime_ns
+        # What make has built of the copy is newer than this; that the file is another one is seen by what is in it.
+        (tree / "goes back").write_text("4")
+        os.utime(tree / "goes back", (1000, 1000))
         os.utime(tree / "kept", (1000, 1000))
         (tree / "goes with blanks").unlink()
         (tree / "new").write_text("3")
         subprocess.run([tree / "scripts/copy-tree", copy], check=True, timeout=60)
         files = {str(path.relative_to(copy)) for path in copy.rglob("*") if path.is_file()}
-        assert files == {".gitignore", "scripts/copy-tree", "kept", "new", "build/made"}, files
-        assert (copy / "kept").stat().st_mtime == 1000 and (copy / "scripts/copy-tree").stat().st_mode & 0o111
+        assert files == {".gitignore", "scripts/copy-tree", "kept", "goes back", "new", "build/made"}, files
+        assert (copy / "kept").stat().st_mtime_ns == old and (copy / "scripts/copy-tree").stat().st_mode & 0o111
+        assert (copy / "goes back").read_text() == "4" and (copy / "goes back").stat().st_mtime_ns > old
+
+
+def test_a_copy_of_the_tree_takes_nothing_away_that_is_no_copy():
+    with tempfile.TemporaryDirectory(prefix="gpu-agent-check.") as directory:
+        tree, copy = pathlib.Path(directory, "tree"), pathlib.Path(directory, "copy")
+        (tree / "scripts").mkdir(parents=True)
+        shutil.copy(ROOT / "scripts/copy-tree", tree / "scripts")
+        copy.mkdir()
+        (copy / "kept").write_text("1")
+        subprocess.run(["git", "init", "-q", tree], check=True, timeout=60)
+        for where, name, text in ((tree, ".", "is a repository, and no copy"), (directory, "tree", "is a repository, and no copy")):
+            run = subprocess.run([tree / "scripts/copy-tree", name], cwd=where, capture_output=True, text=True, timeout=60)
+            assert run.returncode != 0 and text in run.stderr and (tree / ".git/HEAD").exists(), run
+        shutil.rmtree(tree / ".git")
+        run = subprocess.run([tree / "scripts/copy-tree", copy], capture_output=True, text=True, timeout=60,
+                             env=dict(os.environ, GIT_CEILING_DIRECTORIES=directory))
+        assert run.returncode != 0 and (copy / "kept").exists(), run
 
 
 @pytest.mark.skipif(not shutil.which("apt-get"), reason="no apt-get here")
