@@ -74,7 +74,7 @@ void session_set_lease(struct session *s, uint32_t ms);
  * @return milliseconds granted: seven seconds at most, less than asked when a lease ends earlier.
  */
 uint32_t session_stop_begin(struct session *s, uint32_t ms);
-/** As session_stop_begin(), for a stop before the target gets its fault, for which it waits no longer than for an undo. */
+/** As session_stop_begin(), for a stop before the target gets its fault: that waits no longer than for an undo. */
 uint32_t session_look_begin(struct session *s, uint32_t ms);
 /** As session_stop_begin(), for a core, which needs time before and after its stop. */
 uint32_t session_core_stop_begin(struct session *s, uint32_t ms);

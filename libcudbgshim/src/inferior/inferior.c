@@ -216,7 +216,7 @@ static int seize(struct cudbgshim_inferior *c, const struct inferior_thread *see
 	rc = c->t->seize(c->t->ctx, tid);
 	if (rc < 0) {
 		c->err.tid = tid;
-		/* Of one that ends at this moment the kernel says EPERM (kernel/ptrace.c, ptrace_attach(): exit_state). */
+		/* Of one that ends the kernel says EPERM as well (kernel/ptrace.c, ptrace_attach(): exit_state). */
 		if (rc == -ESRCH || (rc == -EPERM && inferior_thread_has_ended(c->o.proc_fd, tid)))
 			return CUDBGSHIM_INFERIOR_WAIT;
 		return fail(c, rc, "the kernel refuses to trace thread %d", (int)tid);
