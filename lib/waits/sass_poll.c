@@ -140,7 +140,7 @@ static bool is_left_at(const struct loop *l, const struct waits_sass_round *r, s
 }
 
 /* Do lanes leave the loop where one word was as it should be, while the others go on to compare another one? */
-static bool is_left_early(const struct waits_sass_round *r, struct waits_sass_word w, size_t at)
+static bool is_left_early(const struct loop *l, const struct waits_sass_round *r, struct waits_sass_word w, size_t at)
 {
 	int64_t to;
 
@@ -148,7 +148,7 @@ static bool is_left_early(const struct waits_sass_round *r, struct waits_sass_wo
 		return false;
 	if (waits_sass_form(w) == WAITS_SASS_EXIT)
 		return !(w.low >> 16) && (w.high & MEANING) == EXITS;
-	return read_branch(w, r->age, at, &to) == BRANCH_EACH && to >= (int64_t)r->poll->end;
+	return read_branch(w, r->age, at, &to) == BRANCH_EACH && to >= (int64_t)r->poll->end && to < (int64_t)l->size;
 }
 
 /* A word is known. @param ends  Whether the loop ends where its compare is true. */
@@ -184,7 +184,7 @@ static bool is_poll(const struct loop *l, enum waits_sass_age age, struct waits_
 		is_left = is_left_at(l, &r, here, at);
 		if (is_left) {
 			w = here;
-		} else if (is_left_early(&r, here, at)) {
+		} else if (is_left_early(l, &r, here, at)) {
 			end_word(p, !is_negated(here));
 			if (!begin_word(&r, p))
 				return false;
@@ -223,6 +223,24 @@ int waits_sass_poll_find(const char *arch, const void *code, size_t size, size_t
 		if (!is_poll(&l, age, &p))
 			continue;
 		*ret = p;
+		return 0;
+	}
+	return -ENOENT;
+}
+
+int waits_sass_back_find(const char *arch, const void *code, size_t size, size_t *at, size_t *ret_to)
+{
+	const enum waits_sass_age age = waits_sass_age_of(arch);
+
+	if (age >= WAITS_SASS_AGE_COUNT)
+		return -ENOTSUP;
+	for (; *at <= size && size - *at >= WAITS_SASS_BYTES && *at <= UINT32_MAX; *at += WAITS_SASS_BYTES) {
+		const struct waits_sass_word w = waits_sass_word_at(code, *at);
+		const int64_t to = (int64_t)*at + WAITS_SASS_BYTES + waits_sass_distance(w, age);
+
+		if (waits_sass_form(w) != WAITS_SASS_BRANCH || to < 0 || to > (int64_t)*at)
+			continue;
+		*ret_to = (size_t)to;
 		return 0;
 	}
 	return -ENOENT;

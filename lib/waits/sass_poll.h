@@ -66,6 +66,14 @@ struct waits_sass_polls {
  */
 int waits_sass_poll_find(const char *arch, const void *code, size_t size, size_t *at, struct waits_sass_polls *ret);
 
+/**
+ * Find the next branch that leads back, of whatever kind and by any distance.  One from behind a loop into it brings
+ * back lanes that had left it early: they have not seen what ends it.
+ * @param at  Where to begin to search, a multiple of WAITS_SASS_BYTES; gets its position.
+ * @return 0, -ENOENT (there is none), -ENOTSUP (unknown architecture).
+ */
+int waits_sass_back_find(const char *arch, const void *code, size_t size, size_t *at, size_t *ret_to);
+
 /** What an operand is that is neither a constant nor none.  @return whether it is known. */
 typedef bool waits_sass_operand_fn(const void *ctx, const struct waits_sass_operand *o, uint32_t *ret);
 

@@ -32,17 +32,60 @@ static void tell_grid(struct spin_sites *s, const char *arch, const uint8_t *cod
 	to->is_grid = waits_grid_is_loop(arch, code, size, &to->polls.any[0]);
 }
 
+/* @return the loop that the pc is in; NULL: none.  No loop lies in another one: the branch back is its only one. */
+static struct spin_site *site_at(const struct spin_sites *s, uint64_t pc)
+{
+	struct spin_site *site;
+	size_t low = 0, high = s->n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (s->list[middle].begin <= pc)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	site = low ? &s->list[low - 1] : NULL;
+	return site && pc < site->end ? site : NULL;
+}
+
+/*
+ * Loops that lanes leave early, and come back into from behind: such a word has not ended the wait.  A section's code is
+ * looked through once, whatever the number of its loops is.
+ * @param first  Of the section's.
+ */
+static void drop_entered(struct spin_sites *s, size_t first, const char *arch, const uint8_t *code, size_t size)
+{
+	const struct spin_sites own = { .list = s->list + first, .n = s->n - first };
+	size_t to, n = first;
+	bool any = false;
+
+	for (size_t i = first; i < s->n; i++)
+		any |= s->list[i].polls.n > 1;
+	for (size_t at = 0; any && waits_sass_back_find(arch, code, size, &at, &to) == 0; at += WAITS_SASS_BYTES) {
+		struct spin_site *site = site_at(&own, own.list->text + to);
+
+		if (site && site->polls.n > 1 && to > site->polls.any[0].begin && at >= site->polls.any[0].end)
+			site->is_entered = true;
+	}
+	for (size_t i = first; i < s->n; i++)
+		if (!s->list[i].is_entered)
+			s->list[n++] = s->list[i];
+	s->n = n;
+}
+
 static int search_section(const struct elf_view *elf, const Elf64_Shdr *section, const char *arch,
 			  struct spin_sites *ret)
 {
-	size_t size, at = 0;
+	size_t size, at = 0, first = ret->n;
 	const uint8_t *code = elf_view_bytes(elf, section, &size);
 	struct waits_sass_polls p;
 
 	for (; code && waits_sass_poll_find(arch, code, size, &at, &p) == 0; at += WAITS_SASS_BYTES) {
 		if (ret->n == SITES_MAX) {
 			ret->is_cut = true;
-			return 0;
+			break;
 		}
 		if (vec_reserve(&ret->list, ret->n, 1, &ret->capacity, sizeof(*ret->list)) < 0)
 			return -ENOMEM;
@@ -51,6 +94,8 @@ static int search_section(const struct elf_view *elf, const Elf64_Shdr *section,
 							.text = section->sh_addr, .polls = p };
 		tell_grid(ret, arch, code, size, &ret->list[ret->n++]);
 	}
+	if (ret->n > first)
+		drop_entered(ret, first, arch, code, size);
 	return 0;
 }
 
@@ -85,24 +130,6 @@ void spin_sites_deinit(struct spin_sites *s)
 {
 	free(s->list);
 	*s = (struct spin_sites){ 0 };
-}
-
-/* @return the loop that the pc is in; NULL: none.  No loop lies in another one: the branch back is its only one. */
-static const struct spin_site *site_at(const struct spin_sites *s, uint64_t pc)
-{
-	const struct spin_site *site;
-	size_t low = 0, high = s->n;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (s->list[middle].begin <= pc)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	site = low ? &s->list[low - 1] : NULL;
-	return site && pc < site->end ? site : NULL;
 }
 
 /* ------------------------------------------------------------------ one loop ----------------- */

@@ -27,6 +27,7 @@ struct spin_site {
 	struct waits_sass_polls polls;
 	bool is_grid; /**< Blocks of a cooperative launch wait for each other there. */
 	bool is_untraced; /**< That is not known: there are too many such loops. */
+	bool is_entered; /**< A branch from behind leads into it; not of those in the list. */
 };
 
 /** Those of an image, ascending. */

@@ -217,10 +217,12 @@ static uint64_t blocks_of(const struct target_spin *s)
 static void add_evidence_of_blocks(struct look *l, struct rpc_wait *to, const struct target_spin *s,
 				   const struct waits_grid_blocks *n)
 {
+	const uint64_t workspace = s->words[0].address - WAITS_GRID_WORKSPACE_WORD;
+
 	look_add_evidence(l, to, "loop", rpc_arena_printf(l->arena, "0x%llx to 0x%llx", (unsigned long long)s->begin,
 							  (unsigned long long)s->end));
 	look_add_evidence(l, to, "workspace of the launch",
-			  rpc_arena_printf(l->arena, "0x%llx", (unsigned long long)(s->words[0].address - WAITS_GRID_WORKSPACE_WORD)));
+			  rpc_arena_printf(l->arena, "0x%llx", (unsigned long long)workspace));
 	look_add_evidence(l, to, "blocks of the grid",
 			  rpc_arena_printf(l->arena, "%u x %u x %u", s->grid[0], s->grid[1], s->grid[2]));
 	if (s->words[0].has_value)

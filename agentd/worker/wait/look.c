@@ -11,7 +11,7 @@
 #include "base/vec.h"
 
 #define CAUSES_MAX   64u
-#define EVIDENCE_MAX 8u
+#define EVIDENCE_MAX 16u
 /* Of a graph; what is larger than it was written by somebody who wants it to be. */
 #define NODES_MAX 8192u
 #define EDGES_MAX 32768u

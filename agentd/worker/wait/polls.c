@@ -205,6 +205,11 @@ static void tell_words(struct look *l, struct rpc_wait *to, const struct polled_
 	}
 }
 
+static const char *shared_text(struct look *l, const struct polled *p)
+{
+	return rpc_arena_printf(l->arena, "shared, of the word at 0x%llx", (unsigned long long)p->word.address);
+}
+
 static void add_evidence(struct look *l, struct rpc_wait *to, const struct poll_loop *loop, const struct polled_any *p)
 {
 	look_add_evidence(l, to, "loop",
@@ -214,7 +219,7 @@ static void add_evidence(struct look *l, struct rpc_wait *to, const struct poll_
 		look_add_evidence(l, to, loop->is_lock ? "compare and swap" : "load",
 				  rpc_arena_printf(l->arena, "0x%llx", (unsigned long long)p->list[i].load));
 		if (p->list[i].is_shared)
-			look_add_evidence(l, to, "memory", "shared");
+			look_add_evidence(l, to, "memory", p->n > 1 ? shared_text(l, &p->list[i]) : "shared");
 	}
 	look_add_evidence(l, to, "lanes", rpc_arena_printf(l->arena, "%u", p->lanes));
 	if (loop->sleeps)
@@ -243,16 +248,29 @@ static void add_word(struct look *l, size_t wait, const struct polled *p, bool a
 									.state = RPC_WAIT_END_UNKNOWN };
 }
 
+/* Is it another word than those before?  A loop may compare one with several values. */
+static bool is_other_word(const struct polled_any *p, uint32_t at)
+{
+	for (uint32_t i = 0; i < at; i++)
+		if (p->list[i].word.address == p->list[at].word.address && p->list[i].is_shared == p->list[at].is_shared)
+			return false;
+	return true;
+}
+
 /* Of several, one is enough. */
 static void add_words(struct look *l, size_t wait, const struct polled_any *p)
 {
 	struct rpc_wait *to = &l->waits[wait].rpc;
+	uint32_t n = 0;
 
-	to->missing = rpc_arena_array(l->arena, p->n, sizeof(*to->missing));
-	to->missing_count = 1;
-	to->has_candidates = to->candidates = p->n > 1;
 	for (uint32_t i = 0; i < p->n; i++)
-		add_word(l, wait, &p->list[i], p->n > 1);
+		n += is_other_word(p, i);
+	to->missing = rpc_arena_array(l->arena, n, sizeof(*to->missing));
+	to->missing_count = 1;
+	to->has_candidates = to->candidates = n > 1;
+	for (uint32_t i = 0; i < p->n; i++)
+		if (is_other_word(p, i))
+			add_word(l, wait, &p->list[i], n > 1);
 }
 
 static bool is_known(const struct polled_any *p)

@@ -40,8 +40,10 @@ static void look_at_word(const char *arch, const uint8_t *data, size_t size, con
 static void search(const char *arch, const uint8_t *data, size_t size)
 {
 	struct waits_sass_polls all;
-	size_t last = 0;
+	size_t last = 0, to;
 
+	for (size_t at = 0; waits_sass_back_find(arch, data, size, &at, &to) == 0; at += WAITS_SASS_BYTES)
+		check(at % WAITS_SASS_BYTES == 0 && to <= at && size - at >= WAITS_SASS_BYTES);
 	for (size_t at = 0; waits_sass_poll_find(arch, data, size, &at, &all) == 0; at += WAITS_SASS_BYTES) {
 		const size_t begin = all.any[0].begin, end = all.any[0].end;
 

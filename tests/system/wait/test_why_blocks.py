@@ -165,7 +165,7 @@ def test_what_else_is_missing_does_not_hide_the_grids(tmp_path):
     unfollowed = end + 2000 * (REDUCE["end"] - REDUCE["loop"])
     come = [0, 1, 2, 3, 4, 6]
     with Grid(come, *(line for b in come for line in poll(b, kernel, pc=unfollowed)), kernel=kernel) as s:
-        doc = s.why()
+        doc = s.why(max_stop_ms=7000)
         dumped = s.ctl("dump", s.app.pid, "-o", tmp_path / "core", "--full", "--max-stop=60s")
         assert dumped.returncode in (0, 8), dumped.stderr
         of_core = json.loads(s.ctl("why", "--core", tmp_path / "core", "-j").stdout)

@@ -3,6 +3,7 @@
 """Warps of NVIDIA's devices that poll memory: the word, what is in it, what it has to be; and nobody is accused."""
 import json
 import os
+import struct
 import sys
 
 if __name__ == "__main__":
@@ -281,6 +282,69 @@ def test_one_of_two_words_that_moves_is_told_to_move(script, moves):
 def test_who_is_beside_a_loop_of_two_words_does_not_poll(pc):
     with Flags(drain(pc=pc)) as s:
         assert not spins(s.why())
+
+
+NOT_ZERO = (0x000000FF0000720C, 0x000FDA0003F05270)  # ISETP.NE.AND P0, PT, R0, RZ, PT
+
+
+def branch(at, to, guard=7):
+    """BRA of sm_90; it counts words of 4 bytes."""
+    words = (to - at - 16) // 4
+    sign = (1 << 30) - 1 << 34 if words < 0 else 0
+    return sign | (words & 0xFF) << 16 | guard << 12 | 0x947, 0x000FEA0003800000 | (0x3FFFF if words < 0 else 0)
+
+
+def made(path, at, *words):
+    """The same kernels, but for these instructions of drain()."""
+    data = bytearray(CUBIN.read_bytes())
+    table, = struct.unpack_from("<Q", data, 40)
+    size, count, names = struct.unpack_from("<HHH", data, 58)
+    strings, = struct.unpack_from("<Q", data, table + names * size + 24)
+    for section in range(table, table + count * size, size):
+        if data[strings + struct.unpack_from("<I", data, section)[0]:].startswith(b".text.drain\0"):
+            offset, length = struct.unpack_from("<QQ", data, section + 24)
+    assert at + 16 * len(words) < length, length
+    for i, w in enumerate(words):
+        struct.pack_into("<QQ", data, offset + at + 16 * i, *w)
+    path.write_bytes(data)
+    return path
+
+
+def test_four_words_of_shared_memory_are_told_with_all_their_evidence(tmp_path):
+    end = 0x50 + 13 * 16
+    words = [(0x000000640000795D, 0x000FEA0003800000)]  # NANOSLEEP
+    for i in range(4):
+        words += [(0x00000004FF007984 | 4 * i << 40, 0x003E240008000800), NOT_ZERO]  # LDS R0, [UR4 + 4 * i]
+        at = 0x50 + 16 * len(words)
+        words.append(branch(at, end, 0) if i < 3 else branch(at, 0x50, 8))
+    cubin = made(tmp_path / "four-sm_90.cubin", 0x50, *words)
+    with Flags(["gpu launch drain grid=2 block=32 shared=1024 pc=0x50", f"gpu memory shared 0 0 0 0x100 hex={bytes(16).hex()}",
+                *registers(u4=0x100)], cubin) as s:
+        spin, = spins(s.why())
+    assert [e["value"] for e in spin["evidence"] if e["what"] == "memory"] == [f"shared, of the word at {0x100 + 4 * i:#x}" for i in range(4)], spin
+    assert len([e for e in spin["evidence"] if e["what"] == "load"]) == 4 and len(spin["missing"]) == 4, spin
+    for last in ({"what": "lanes", "value": "32"}, {"what": "the loop", "value": "sleeps"},
+                 {"what": "warps in this loop, of which this is one", "value": "2"}, {"what": "value", "value": "read in the same stop"}):
+        assert last in spin["evidence"], (last, spin)
+
+
+def test_a_word_that_is_compared_twice_has_one_writer(tmp_path):
+    """LD.E.STRONG.GPU; ISETP.GE.U32.AND P0, PT, R0, UR6, PT; and then it is compared with 0."""
+    cubin = made(tmp_path / "twice-sm_90.cubin", 0x50, (0x0000000402007980, 0x001EA8000C10F900), (0x0000000600007C0C, 0x000FDA000BF06070),
+                 branch(0x70, 0xD0, 0), NOT_ZERO, branch(0x90, 0x50, 8))
+    with Flags(drain("00000000"), cubin) as s:
+        doc = s.why()
+    spin, = spins(doc)
+    assert spin["condition"] == {"op": "gte", "value": "0x7"} and spin["alternatives"][0]["condition"] == {"op": "ne", "value": "0x0"}, spin
+    assert spin["alternatives"][0]["object"] == spin["object"], spin
+    assert len(spin["missing"]) == 1 and "candidates" not in spin and [e.get("any") for e in doc["edges"]] == [None], doc
+
+
+@pytest.mark.parametrize("at, to, told", [(0xD0, 0x60, False), (0xD0, 0xC0, False), (0xE0, 0x90, False), (0xD0, 0x40, True), (0xD0, 0x50, True), (0xD0, 0xD0, True)])
+def test_a_loop_that_is_entered_from_behind_is_not_told(tmp_path, at, to, told):
+    """Who leaves it early comes back: that word has not ended it.  Who begins it anew waits again."""
+    with Flags(drain(), made(tmp_path / "entered-sm_90.cubin", at, branch(at, to))) as s:
+        assert bool(spins(s.why())) is told
 
 
 def test_warps_of_one_loop_are_told_with_the_first():

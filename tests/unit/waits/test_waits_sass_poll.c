@@ -431,7 +431,10 @@ static const struct loop stopped = { "sm_90", {
 	{ 0x0000000404007980, 0x002ea8000c10f900 }, /* LD.E.STRONG.GPU R0, desc[UR4][R4.64] */
 	{ 0x000000ff0000720c, 0x000fda0003f05270 }, /* ISETP.NE.AND P0, PT, R0, RZ, PT */
 	{ 0xfffffffc00e88947, 0x000fea000383ffff }, /* @!P0 BRA back */
+	{ 0x0000000000007918, 0x000fc00000000000 }, /* NOP; STOPPED_END */
+	{ 0x0000000000007918, 0x000fc00000000000 }, { 0x000000000000794d, 0x000fea0003800000 }, /* EXIT */
 } };
+#define STOPPED_END 0x60u
 
 static void any_of_several_words_ends_a_loop(void)
 {
@@ -445,7 +448,7 @@ static void any_of_several_words_ends_a_loop(void)
 		TEST_ROW_EQ(i, find_any(&l, &p), 0);
 		TEST_ROW_EQ(i, p.n, 2);
 		TEST_ROW_EQ(i, p.any[0].load == 0 && p.any[1].load == 3 * WAITS_SASS_BYTES, true);
-		TEST_ROW_EQ(i, p.any[1].begin == 0 && p.any[1].end == size_of(&stopped), true);
+		TEST_ROW_EQ(i, p.any[1].begin == 0 && p.any[1].end == STOPPED_END, true);
 		TEST_ROW_EQ(i, waits_sass_poll_word(&p.any[0], get, NULL, &w), 0);
 		TEST_ROW_EQ(i, w.address, 0x10300000102);
 		TEST_ROW_EQ(i, w.op, i == 2 ? WAITS_COMPARE_LT : WAITS_COMPARE_GE);
@@ -483,6 +486,11 @@ static void who_leaves_early_has_seen_a_word(void)
 	/* It leads behind the loop by one instruction less than this. */
 	l.words[2][0] = 0x00000000000c0947;
 	TEST_EQ(find_any(&l, &p), 0);
+	/* The last instruction, and what is behind all that is known. */
+	l.words[2][0] = 0x0000000000140947;
+	TEST_EQ(find_any(&l, &p), 0);
+	l.words[2][0] = 0x0000000000180947;
+	TEST_EQ(find_any(&l, &p), -ENOENT);
 	/* Twice by one compare; and a branch back that none is made for. */
 	l = stopped;
 	memcpy(l.words[3], stopped.words[2], sizeof(l.words[3]));
@@ -490,6 +498,38 @@ static void who_leaves_early_has_seen_a_word(void)
 	l = stopped;
 	memcpy(l.words[4], plain.words[1], sizeof(l.words[4]));
 	TEST_EQ(find_any(&l, &p), -ENOENT);
+}
+
+/* Of all devices; forward ones, and those to what is in front of the code, are none. */
+static void branches_that_lead_back_are_found(void)
+{
+	static const struct {
+		struct loop l;
+		size_t at, to;
+	} rows[] = {
+		{ { "sm_75", { { 0x7918, 0 }, { 0x7918, 0 }, { 0xffffffe000007947, 0x000fea000383ffff } } }, 0x20, 0x10 },
+		{ { "sm_90", { { 0x7918, 0 }, { 0xfffffffc00f80947, 0x000fea000383ffff } } }, 0x10, 0 },
+		{ { "sm_90", { { 0x0000000000140947, 0x000fea0003800000 }, { 0xfffffffc00fc7947, 0x000fea000383ffff } } },
+		  0x10, 0x10 },
+	};
+	struct loop l = rows[1].l;
+	size_t at = 0, to = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		at = 0;
+		TEST_ROW_EQ(i, waits_sass_back_find(rows[i].l.arch, rows[i].l.words, size_of(&rows[i].l), &at, &to), 0);
+		TEST_ROW_EQ(i, at, rows[i].at);
+		TEST_ROW_EQ(i, to, rows[i].to);
+		at += WAITS_SASS_BYTES;
+		TEST_ROW_EQ(i, waits_sass_back_find(rows[i].l.arch, rows[i].l.words, size_of(&rows[i].l), &at, &to),
+			    -ENOENT);
+	}
+	at = 0;
+	TEST_EQ(waits_sass_back_find("sm_60", l.words, size_of(&l), &at, &to), -ENOTSUP);
+	TEST_EQ(waits_sass_back_find("sm_90", test_tail_dup(l.words, 31), 31, &at, &to), -ENOENT);
+	at = 0;
+	l.words[1][0] = 0xfffffffc00f40947;
+	TEST_EQ(waits_sass_back_find("sm_90", l.words, size_of(&l), &at, &to), -ENOENT);
 }
 
 /* LDG.E.STRONG.SYS R5, [R4.64+0x4]: the next round polls elsewhere. */
@@ -536,5 +576,6 @@ TEST_SUITE(waits_sass_poll, TEST(loops_are_told_with_address_and_condition), TES
 	  TEST(no_bit_is_left_out), TEST(no_bit_of_how_they_meet_is_left_out),
 	  TEST(small_words_are_compared_as_such), TEST(what_may_do_more_is_not_told),
 	  TEST(the_word_that_is_compared_is_told), TEST(any_of_several_words_ends_a_loop),
-	  TEST(who_leaves_early_has_seen_a_word), TEST(an_address_that_the_loop_writes_is_not_told),
+	  TEST(who_leaves_early_has_seen_a_word), TEST(branches_that_lead_back_are_found),
+	  TEST(an_address_that_the_loop_writes_is_not_told),
 	  TEST(loops_of_other_devices_are_not_told), TEST(unknown_devices_and_ends_are_refused));
