@@ -143,16 +143,16 @@ static bool read_shared(const void *ctx, const struct wave *w, uint32_t address,
 	return cudbgshim_read_memory(c->shim, CUDBGSHIM_SPACE_SHARED, &at, address, buf, size) == 0;
 }
 
-static bool is_wide(const void *ctx, const struct wave *w)
+static bool is_sm_90_or_newer(const void *ctx, const struct wave *w)
 {
-	return cuda_arch_is_wide(((const struct target_cuda *)ctx)->devices[w->gpu_id].facts.sm_type);
+	return cuda_arch_is_sm_90_or_newer(((const struct target_cuda *)ctx)->devices[w->gpu_id].facts.sm_type);
 }
 
 void cuda_nccl_read(struct target_cuda *c, uint64_t deadline_ns, struct rpc_arena *a, struct target_waves *ret)
 {
 	struct nccl_code *code = rpc_arena_array(a, c->n_modules, sizeof(*code));
-	struct nccl_source from = { .code = code, .memory = read_memory, .shared = read_shared, .is_wide = is_wide,
-				    .ctx = c, .deadline_ns = deadline_ns };
+	struct nccl_source from = { .code = code, .memory = read_memory, .shared = read_shared,
+				    .is_sm_90_or_newer = is_sm_90_or_newer, .ctx = c, .deadline_ns = deadline_ns };
 
 	for (size_t i = 0; code && i < c->n_modules; i++)
 		from.n_code = nccl_code_add(code, from.n_code, c->modules[i].dev, &c->modules[i].nccl);

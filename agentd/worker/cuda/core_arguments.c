@@ -120,11 +120,11 @@ static bool read_shared(const void *ctx, const struct wave *w, uint32_t address,
 	return core_cuda_copy(&s->c->core.blocks[row->block].shared, address, buf, size) == size;
 }
 
-static bool is_wide(const void *ctx, const struct wave *w)
+static bool is_sm_90_or_newer(const void *ctx, const struct wave *w)
 {
 	const char *arch = ((const struct stored *)ctx)->c->core.devices[w->gpu_id].sm_type;
 
-	return arch && cuda_arch_is_wide(arch);
+	return arch && cuda_arch_is_sm_90_or_newer(arch);
 }
 
 void core_cuda_read_nccl(struct core_cuda *c, const struct core_cuda_waves *w, struct rpc_arena *a,
@@ -133,8 +133,8 @@ void core_cuda_read_nccl(struct core_cuda *c, const struct core_cuda_waves *w, s
 	const struct stored stored = { c, w };
 	const uint32_t n = c->core.n[CUDACORE_MODULES];
 	struct nccl_code *code = rpc_arena_array(a, n, sizeof(*code));
-	struct nccl_source from = { .code = code, .memory = read_memory, .shared = read_shared, .is_wide = is_wide,
-				    .ctx = &stored };
+	struct nccl_source from = { .code = code, .memory = read_memory, .shared = read_shared,
+				    .is_sm_90_or_newer = is_sm_90_or_newer, .ctx = &stored };
 
 	for (uint32_t i = 0; code && i < n; i++) {
 		core_cuda_look(c, i);

@@ -215,7 +215,7 @@ void cuda_warp_add_number(uint32_t n_lanes, struct cudbgshim_dim3 block_dim, uin
 	ret->wave_in_group = (uint8_t)number;
 }
 
-bool cuda_arch_is_wide(const char *sm_type)
+bool cuda_arch_is_sm_90_or_newer(const char *sm_type)
 {
 	return !strncmp(sm_type, "sm_", 3) && strtoul(sm_type + 3, NULL, 10) >= 90;
 }

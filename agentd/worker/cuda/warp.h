@@ -115,6 +115,6 @@ int cuda_warp_fill_registers(const struct cuda_registers_source *from, const str
 			     struct rpc_wave_registers *ret);
 
 /** @return whether a device is sm_90 or newer, by the name of its architecture. */
-bool cuda_arch_is_wide(const char *sm_type);
+bool cuda_arch_is_sm_90_or_newer(const char *sm_type);
 
 #endif /* WORKER_CUDA_WARP_H */

@@ -217,6 +217,7 @@ static void take_wave(const struct nccl_reading *r, const struct wave *w, struct
 	b->wave = w;
 	if (w->has_wave_in_group && w->wave_in_group < WAITS_NCCL_WARPS_MAX)
 		b->in[w->wave_in_group] = f;
+	b->has_other |= !f || w->wave_in_group >= WAITS_NCCL_WARPS_MAX;
 }
 
 /*
@@ -294,6 +295,7 @@ bool nccl_read_connection(struct nccl_reading *r, uint64_t peers, uint32_t from,
 	    waits_nccl_connection_read(r->layout, bytes, sizeof(bytes), &c) < 0)
 		return false;
 	ret->from = from;
+	ret->connection = i;
 	ret->taken = c.taken;
 	return protocol == WAITS_NCCL_SIMPLE ? read_u64(r, c.arrived, &ret->arrived) :
 					       read_slots(r, protocol, has_empty_steps, bytes, ret);

@@ -63,8 +63,11 @@ struct nccl_source {
 	uint64_t deadline_ns; /**< 0: none. */
 	/** @return whether all bytes of shared memory of the wave's block were read. */
 	bool (*shared)(const void *ctx, const struct wave *w, uint32_t address, void *buf, uint32_t size);
-	/** @return whether the wave's device is sm_90 or newer: what its blocks keep is for more connections. */
-	bool (*is_wide)(const void *ctx, const struct wave *w);
+	/**
+	 * @return whether the wave's device is sm_90 or newer: code compiled for such has works of blocks elsewhere.
+	 * Whether it executes code made of PTX for one before sm_90 is not known: there they are not found.
+	 */
+	bool (*is_sm_90_or_newer)(const void *ctx, const struct wave *w);
 };
 
 /** Add what was found in a module to @p list, which has room, if anything was.  @return how many it has then. */

@@ -31,6 +31,7 @@ struct nccl_block {
 	bool is_seen, differs;		   /**< Not all stand in the same one. */
 	const struct wave *wave;	   /**< One of them. */
 	const struct nccl_function *in[WAITS_NCCL_WARPS_MAX];
+	bool has_other; /**< One of them stands in no function of NCCL, or it is not known which one it is. */
 };
 
 /* nccl.c */

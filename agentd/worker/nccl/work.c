@@ -78,9 +78,9 @@ static bool find_age(struct nccl_reading *r)
 
 /* ------------------------------------------------------------------ what a block keeps ------- */
 
-static bool is_wide(const struct nccl_reading *r, const struct wave *w)
+static bool is_sm_90_or_newer(const struct nccl_reading *r, const struct wave *w)
 {
-	return r->from->is_wide(r->from->ctx, w);
+	return r->from->is_sm_90_or_newer(r->from->ctx, w);
 }
 
 /* Read what a block executes, where it keeps it. */
@@ -99,7 +99,7 @@ static bool read_own(struct nccl_reading *r, struct work *k)
 					  &k->own) < 0)
 			continue;
 		r->base = base;
-		at = bases[base] + waits_nccl_work_at(r->layout, r->age, is_wide(r, k->wave));
+		at = bases[base] + waits_nccl_work_at(r->layout, r->age, is_sm_90_or_newer(r, k->wave));
 		return nccl_read_shared(r, k->wave, at, k->list, k->own.works * k->own.bytes);
 	}
 	return false;
@@ -205,8 +205,14 @@ void nccl_read_work(struct nccl_reading *r, const struct waits_nccl_launch *laun
 	struct work k = { .launch = launch, .is = &f->is, .wave = b->wave, .block = block, .to = to,
 			  .channel = waits_nccl_channel_of(launch->channels, block) };
 
-	if (!waits_nccl_has_work(r->layout)) {
+	/* 2.21 has the communicator of 2.23, and the arguments of those before it. */
+	if (launch->has_empty_channels || !waits_nccl_has_work(r->layout)) {
 		to->old |= bit;
+		return;
+	}
+	/* A warp that has ended is not there: one that is may be in code that a function calls, and wait in that. */
+	if (b->has_other) {
+		to->unread |= bit;
 		return;
 	}
 	for (uint32_t i = 0; i < WAITS_NCCL_WARPS_MAX; i++)

@@ -126,6 +126,7 @@ struct target_spin {
 /** NVIDIA: a block of a kernel of NCCL that receives of a rank, which has sent nothing since the kernel began. */
 struct target_receive {
 	uint32_t block, from;
+	uint32_t connection; /**< Which one of those with that rank. */
 	uint64_t arrived, taken; /**< Steps by that connection; where flags say so, arrived is the same as taken. */
 };
 

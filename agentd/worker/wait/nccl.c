@@ -55,7 +55,8 @@ int look_at_nccl(struct look *l, const struct wave *first, struct rpc_collective
 	for (uint32_t i = 0; list && i < c->n_receives; i++) {
 		const struct target_receive *r = &c->receives[i];
 
-		list[n++] = (struct look_awaited){ .workgroup = r->block, .from = r->from, .arrived = r->arrived,
+		list[n++] = (struct look_awaited){ .workgroup = r->block, .from = r->from,
+						   .connection = r->connection, .arrived = r->arrived,
 						   .taken = r->taken };
 	}
 	look_tell_awaited(l, list, n, l->seen->waves.collectives_us, to);

@@ -25,7 +25,7 @@ enum {
 };
 enum { PAIR_RECEIVES_LL = 2 };
 enum { WORK_WARPS = 2, WORK_BYTES_MIN = 64 };
-/* In a channel, and by how much the last two moved. */
+/* In a channel, and by how much the last three moved. */
 enum { CHANNEL_MAP = 24, CHANNEL_PLACE = 24, CHANNEL_TREE_UP = 36, CHANNEL_TREE_DOWN = 40, LATE_BY = 8 };
 enum { WARP_LANES = 32 };
 
@@ -79,9 +79,12 @@ int waits_nccl_place_read(const void *channel, size_t size, enum waits_nccl_age 
 
 	if (size < WAITS_NCCL_CHANNEL)
 		return -EINVAL;
-	/* There the host's address of a map lies in front of it, which no device can follow. */
+	/*
+	 * There the host's address of a map lies in front of it, which no device can follow.  It may be low, as a
+	 * program has its heap behind itself; but where one has a place there, that is less.
+	 */
 	map = get_u64(p + CHANNEL_MAP);
-	if (age == WAITS_NCCL_LATE && (!(map >> 32) || map % 4))
+	if (age == WAITS_NCCL_LATE && (map < WAITS_RCCL_RANKS_MAX || map % 4))
 		return -EINVAL;
 	*ret = get_u32(p + CHANNEL_PLACE + (age == WAITS_NCCL_LATE ? LATE_BY : 0));
 	return *ret < ranks ? 0 : -EINVAL;
@@ -126,11 +129,11 @@ uint32_t waits_nccl_tree_warp(enum waits_nccl_protocol protocol, uint32_t warps)
 	return (lanes >= 256 ? lanes + 64 : lanes) / WARP_LANES;
 }
 
-uint32_t waits_nccl_work_at(unsigned int layout, enum waits_nccl_age age, bool is_wide)
+uint32_t waits_nccl_work_at(unsigned int layout, enum waits_nccl_age age, bool is_sm_90_or_newer)
 {
 	const struct shared *s = &all[layout];
 
-	return s->batch + (age == WAITS_NCCL_LATE ? s->late : s->work)[is_wide];
+	return s->batch + (age == WAITS_NCCL_LATE ? s->late : s->work)[is_sm_90_or_newer];
 }
 
 int waits_nccl_block_read(unsigned int layout, const void *shared, size_t size, const void *comm,
@@ -162,16 +165,39 @@ int waits_nccl_block_read(unsigned int layout, const void *shared, size_t size, 
 	return ret->bytes >= WORK_BYTES_MIN && !(ret->bytes % 16) ? 0 : -EINVAL;
 }
 
-/* Which part of what is sent a channel has: parts are dealt to channels in another order before 2.28. */
-static uint32_t part_of(enum waits_nccl_age age, uint32_t channels, uint32_t first, uint32_t channel)
+/* Which part of what is sent a channel has.  @param is_reversed  Bits of it are the other way round, as before 2.28. */
+static uint32_t part_of(const uint8_t *p, uint32_t channel, bool is_reversed)
 {
-	uint32_t delta = (channel - first) & (channels - 1), part = 0;
+	const uint32_t channels = p[PAIR_CHANNELS];
+	uint32_t delta = (channel - p[PAIR_FIRST_CHANNEL]) & (channels - 1), part = 0;
 
-	if (age == WAITS_NCCL_LATE)
+	if (!is_reversed)
 		return delta;
 	for (uint32_t bit = 1; bit < channels; bit <<= 1, delta >>= 1)
 		part = part << 1 | (delta & 1);
 	return part;
+}
+
+/* A channel is given a work only if it sends or receives a part of it (addP2pToPlan() in src/enqueue.cc). */
+static int find_part(const uint8_t *p, enum waits_nccl_age age, bool is_either, uint32_t channel, uint32_t *ret)
+{
+	const uint32_t sends = p[PAIR_SENDS], receives = p[PAIR_RECEIVES];
+	bool is_found = false;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		const bool is_reversed = i == 0;
+		const uint32_t part = part_of(p, channel, is_reversed);
+
+		if (is_reversed == (age == WAITS_NCCL_LATE) && !is_either)
+			continue;
+		if (part >= sends && part >= receives)
+			continue;
+		if (is_found && ((part < receives) != (*ret < receives) || (part < sends) != (*ret < sends)))
+			return -EINVAL;
+		*ret = part;
+		is_found = true;
+	}
+	return is_found ? 0 : -EINVAL;
 }
 
 int waits_nccl_pair_read(const void *work, size_t size, enum waits_nccl_age age, const struct waits_rccl_comm *comm,
@@ -179,7 +205,7 @@ int waits_nccl_pair_read(const void *work, size_t size, enum waits_nccl_age age,
 			 struct waits_nccl_pair *ret)
 {
 	const uint8_t *p = work;
-	uint32_t channels, part, other, each, receivers, senders, to;
+	uint32_t channels, part, each, receivers, senders, to;
 
 	if (size < PAIR_BYTES || !block->works || i >= block->works)
 		return -EINVAL;
@@ -187,10 +213,7 @@ int waits_nccl_pair_read(const void *work, size_t size, enum waits_nccl_age age,
 	if (!channels || channels > WAITS_NCCL_CHANNELS_MAX || channels & (channels - 1) ||
 	    p[PAIR_FIRST_CHANNEL] >= WAITS_NCCL_CHANNELS_MAX || p[PAIR_SENDS] > channels || p[PAIR_RECEIVES] > channels)
 		return -EINVAL;
-	part = part_of(age, channels, p[PAIR_FIRST_CHANNEL], channel);
-	other = part_of(WAITS_NCCL_LATE, channels, p[PAIR_FIRST_CHANNEL], channel);
-	if (block->is_either && ((part < p[PAIR_RECEIVES]) != (other < p[PAIR_RECEIVES]) ||
-				 (part < p[PAIR_SENDS]) != (other < p[PAIR_SENDS])))
+	if (find_part(p, age, block->is_either && age == WAITS_NCCL_EARLY, channel, &part) < 0)
 		return -EINVAL;
 	to = get_u32(p + PAIR_TO);
 	/* A rank copies to itself. */

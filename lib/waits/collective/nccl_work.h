@@ -35,7 +35,7 @@ struct waits_nccl_block {
 	bool is_last;	/**< Its kernel does nothing more behind it: what stays in it has not ended it. */
 	uint32_t works; /**< So many. */
 	uint32_t bytes; /**< Of each. */
-	bool is_either; /**< Of 2.27 or 2.28, which deal the parts of a pair in another order, and are alike else. */
+	bool is_either; /**< Unless late, of 2.27 or 2.28, which deal the parts of a pair in two orders. */
 };
 
 /** Of whom a work of such a block receives. */
@@ -76,8 +76,8 @@ uint32_t waits_nccl_tree_warp(enum waits_nccl_protocol protocol, uint32_t warps)
 /** Where a release's compiler lets the shared memory of a block begin: at one of these. */
 #define WAITS_NCCL_SHARED_BASES { 0x400, 0 }
 
-/** @return where the work is in the copy. @param is_wide  For devices from sm_90 on. */
-uint32_t waits_nccl_work_at(unsigned int layout, enum waits_nccl_age age, bool is_wide);
+/** @return where the work is in the copy. @param is_sm_90_or_newer  Of code compiled for sm_90 or newer. */
+uint32_t waits_nccl_work_at(unsigned int layout, enum waits_nccl_age age, bool is_sm_90_or_newer);
 
 /**
  * Read the copy that a block keeps.

@@ -97,7 +97,7 @@ static void put_channel(unsigned int layout)
 		put("connection", offsetof(ncclDevChannelPeer, recv) + i * sizeof(ncclConnInfo), waits_nccl_connection_of(layout, i));
 }
 
-template <typename S> static void put_shared(unsigned int layout, bool is_wide)
+template <typename S> static void put_shared(unsigned int layout, bool is_sm_90_or_newer)
 {
 	static S shared;
 	waits_nccl_launch launch = { COMM_AT, CHANNELS, false };
@@ -120,7 +120,7 @@ template <typename S> static void put_shared(unsigned int layout, bool is_wide)
 	put("block.is_last", 1, block.is_last);
 	put("block.works", 3, block.works);
 	put("block.bytes", sizeof(ncclDevWorkP2p), block.bytes);
-	put("block.work", offsetof(S, workStorage), waits_nccl_work_at(layout, age, is_wide));
+	put("block.work", offsetof(S, workStorage), waits_nccl_work_at(layout, age, is_sm_90_or_newer));
 	shared.nextBatchIx = 1;
 	shared.workType = ncclDevWorkTypeCollReg;
 	shared.nWorks = 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a block of NCCL's keeps of what it executes, and what is not that.  tests/peers/nccl says where releases have it. */
+/* What a block of NCCL keeps of what it executes, and what is not that.  Where it is, tests/peers/nccl compares. */
 #include <errno.h>
 #include <string.h>
 
@@ -65,7 +65,8 @@ static void what_a_block_keeps_is_believed_where_it_fits(void)
 	/* Behind the communicator's own bytes others may lie. */
 	put(shared, 48 + 88, 1, 1);
 	TEST_EQ(read_block(shared, bytes, &block), 0);
-	TEST_EQ(waits_nccl_block_read(LAYOUT, shared, WAITS_NCCL_SHARED - 1, bytes, &launch, 2, PEERS, &block), -EINVAL);
+	TEST_EQ(waits_nccl_block_read(LAYOUT, shared, WAITS_NCCL_SHARED - 1, bytes, &launch, 2, PEERS, &block),
+		-EINVAL);
 	for (unsigned int layout = 0; layout < LAYOUT; layout++)
 		TEST_ROW_EQ(layout,
 			    waits_nccl_block_read(layout, shared, sizeof(shared), bytes, &launch, 2, PEERS, &block),
@@ -175,6 +176,39 @@ static void parts_are_dealt_otherwise_since_2_28(void)
 	TEST_EQ(either, 52);
 }
 
+/* @param is_either  The block is of 2.27 or later. */
+static int read_part(const uint8_t *work, enum waits_nccl_age age, bool is_either, uint32_t channel)
+{
+	const struct waits_nccl_block block = { true, true, 1, 48, is_either };
+	struct waits_nccl_pair pair;
+
+	return waits_nccl_pair_read(work, 48, age, &comm, &block, channel, 0, 8, &pair);
+}
+
+/* Of two orders it is the other one by which a channel would neither send nor receive anything. */
+static void a_channel_has_a_part_of_its_work(void)
+{
+	static const uint8_t early[] = { 0, 4, 2, 6, 1, 5, 3, 7 };
+	uint8_t work[48];
+
+	make_pair(work);
+	put(work, 42, 0, 1);
+	for (uint32_t channel = 0; channel < 8; channel++)
+		for (uint32_t n = 0; n <= 8; n++) {
+			const int by_early = early[channel] < n ? 0 : -EINVAL, by_late = channel < n ? 0 : -EINVAL;
+
+			put(work, 43, n, 1);
+			TEST_ROW_EQ(channel, read_part(work, WAITS_NCCL_EARLY, false, channel), by_early);
+			TEST_ROW_EQ(channel, read_part(work, WAITS_NCCL_LATE, true, channel), by_late);
+			TEST_ROW_EQ(channel, read_part(work, WAITS_NCCL_EARLY, true, channel),
+				    by_early && by_late ? -EINVAL : 0);
+		}
+	/* Part 4 or 1 of two that are sent and one that is received. */
+	put(work, 42, 2, 1);
+	put(work, 43, 1, 1);
+	TEST_EQ(read_part(work, WAITS_NCCL_EARLY, true, 1), -ENOENT);
+}
+
 static void make_tree(uint8_t *channel, uint32_t up, uint32_t a, uint32_t b, uint32_t c)
 {
 	memset(channel, 0, WAITS_NCCL_CHANNEL);
@@ -229,6 +263,14 @@ static void places_tell_ages_apart(void)
 	TEST_EQ(waits_nccl_place_read(channel, sizeof(channel), WAITS_NCCL_LATE, 8, &place), 0);
 	TEST_EQ(place, 6);
 	TEST_EQ(waits_nccl_place_read(channel, sizeof(channel), WAITS_NCCL_EARLY, 8, &place), -EINVAL);
+	/* The heap of a program that lies at low addresses. */
+	put(channel, 24, 0x01c8a010, 8);
+	TEST_EQ(waits_nccl_place_read(channel, sizeof(channel), WAITS_NCCL_LATE, 8, &place), 0);
+	TEST_EQ(place, 6);
+	/* The largest place is none. */
+	put(channel, 24, 65532, 8);
+	TEST_EQ(waits_nccl_place_read(channel, sizeof(channel), WAITS_NCCL_LATE, 8, &place), -EINVAL);
+	put(channel, 24, UINT64_C(0x560000000010), 8);
 	put(channel, 32, 8, 4);
 	TEST_EQ(waits_nccl_place_read(channel, sizeof(channel), WAITS_NCCL_LATE, 8, &place), -EINVAL);
 	put(channel, 24, UINT64_C(0x560000000012), 8);
@@ -237,4 +279,5 @@ static void places_tell_ages_apart(void)
 }
 
 TEST_SUITE(waits_nccl_work, TEST(what_a_block_keeps_is_believed_where_it_fits), TEST(a_work_says_of_whom_it_receives),
-	   TEST(parts_are_dealt_otherwise_since_2_28), TEST(neighbours_in_a_tree_fit), TEST(places_tell_ages_apart));
+	   TEST(parts_are_dealt_otherwise_since_2_28), TEST(a_channel_has_a_part_of_its_work),
+	   TEST(neighbours_in_a_tree_fit), TEST(places_tell_ages_apart));

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agentd/worker/cuda/warp.h"
 #include "agentd/worker/nccl/nccl.h"
 #include "base/clock.h"
 #include "testlib.h"
@@ -36,7 +37,8 @@ enum {
 	IN_PAIRS_KERNEL,
 	IN_TREE,
 	IN_TREE_KERNEL,
-	NOWHERE
+	NOWHERE,
+	GONE /* It has ended, and is not listed. */
 };
 static struct nccl_function list[] = {
 	{ IN_SIMPLE, 1, { WAITS_NCCL_SIMPLE, false, true, WAITS_NCCL_RING } },
@@ -362,15 +364,16 @@ static void blocks_are_not_looked_for_when_the_stop_is_over(void)
 #define HOST_MAP UINT64_C(0x560000000010)
 
 static uint8_t kept[21440];
+static uint32_t kept_at = 0x400;
 
 static bool read_kept(const void *ctx, const struct wave *w, uint32_t address, void *buf, uint32_t size)
 {
 	(void)ctx;
 	(void)w;
 	reads++;
-	if (address < 0x400 || address - 0x400 > sizeof(kept) || size > sizeof(kept) - (address - 0x400))
+	if (address < kept_at || address - kept_at > sizeof(kept) || size > sizeof(kept) - (address - kept_at))
 		return false;
-	memcpy(buf, kept + (address - 0x400), size);
+	memcpy(buf, kept + (address - kept_at), size);
 	return true;
 }
 
@@ -381,7 +384,14 @@ static bool yes(const void *ctx, const struct wave *w)
 	return true;
 }
 
-static const struct nccl_source with_shared = { code, ARRAY_SIZE(code), read_image, NULL, 0, read_kept, yes };
+static bool no(const void *ctx, const struct wave *w)
+{
+	(void)ctx;
+	(void)w;
+	return false;
+}
+
+static struct nccl_source with_shared = { code, ARRAY_SIZE(code), read_image, NULL, 0, read_kept, yes };
 
 static void put_kept(uint32_t at, uint64_t value, size_t size)
 {
@@ -435,11 +445,20 @@ static void make_kept(struct stop *s, bool is_pair, uint32_t n)
 		put_kept(20400 + 128 * i + 2, 8, 1);
 }
 
-/* @param last  Of the warps, a bit for each that stands at @p second. */
+/* @param mask  Of the warps, a bit for each that stands at @p second. */
 static const struct target_collective *read_kept_block(struct stop *s, uint32_t first, uint32_t second, uint32_t mask)
 {
-	for (uint32_t i = 0; i < 8; i++)
-		s->waves[i].pc = mask >> i & 1 ? second : first;
+	const struct wave one = s->waves[0];
+
+	s->all.n_waves = 0;
+	for (uint32_t i = 0; i < 8; i++) {
+		struct wave *w = &s->waves[s->all.n_waves];
+
+		*w = one;
+		w->wave_in_group = (uint8_t)i;
+		w->pc = mask >> i & 1 ? second : first;
+		s->all.n_waves += w->pc != GONE;
+	}
 	reads = 0;
 	nccl_read(&with_shared, &s->arena, &s->all);
 	return &s->all.collectives[0];
@@ -454,7 +473,7 @@ static void what_stands_in_the_kernel_has_the_function_inside(void)
 		{ true, IN_PAIRS, NOWHERE, 0, 2 },
 		{ true, IN_PAIRS_KERNEL, NOWHERE, 0, 2 },
 		/* The receivers of the first work, or of both, have ended. */
-		{ true, IN_PAIRS_KERNEL, NOWHERE, 0x0c, 1 },
+		{ true, IN_PAIRS_KERNEL, GONE, 0x0c, 1 },
 		{ true, IN_PAIRS, IN_PAIRS_KERNEL, 0x0c, 1 },
 		{ true, IN_PAIRS, IN_PAIRS_KERNEL, 0xcc, 0 },
 		/* A function that is not inside it says what the block executes. */
@@ -463,8 +482,8 @@ static void what_stands_in_the_kernel_has_the_function_inside(void)
 		{ false, IN_TREE, NOWHERE, 0, 2 },
 		{ false, IN_TREE_KERNEL, NOWHERE, 0, 2 },
 		/* The other half has only ended what it receives of above. */
-		{ false, IN_TREE, NOWHERE, 0xf0, 2 },
-		{ false, IN_TREE, NOWHERE, 0x0f, 1 },
+		{ false, IN_TREE, GONE, 0xf0, 2 },
+		{ false, IN_TREE, GONE, 0x0f, 1 },
 		{ false, IN_PAIRS_KERNEL, NOWHERE, 0, 0 },
 		{ true, IN_TREE_KERNEL, NOWHERE, 0, 0 },
 	};
@@ -479,6 +498,65 @@ static void what_stands_in_the_kernel_has_the_function_inside(void)
 		TEST_ROW_EQ(i, c->left | c->between | c->old, 0);
 		rpc_arena_deinit(&s.arena);
 	}
+}
+
+/* It may be in code that a function calls, which has a name of its own: that is not to have ended. */
+static void a_warp_that_is_elsewhere_may_receive(void)
+{
+	static const struct {
+		bool is_pair;
+		uint32_t first;
+	} rows[] = { { true, IN_PAIRS }, { true, IN_PAIRS_KERNEL }, { false, IN_TREE }, { false, IN_TREE_KERNEL } };
+	static struct stop s;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		for (uint32_t warp = 0; warp < 8; warp++) {
+			const struct target_collective *c;
+
+			make_kept(&s, rows[i].is_pair, rows[i].is_pair ? 2 : 1);
+			c = read_kept_block(&s, rows[i].first, NOWHERE, 1u << warp);
+			TEST_ROW_EQ(i, c->unread, 1);
+			TEST_ROW_EQ(i, c->n_receives | c->left | c->between | c->old, 0);
+			rpc_arena_deinit(&s.arena);
+		}
+}
+
+static void single_ranks_have_the_second_connection(void)
+{
+	static struct stop s;
+	const struct target_collective *c;
+
+	make_kept(&s, true, 2);
+	c = read_kept_block(&s, IN_PAIRS, NOWHERE, 0);
+	TEST_EQ(c->n_receives == 2 && c->receives[0].connection == 1 && c->receives[1].connection == 1, true);
+	rpc_arena_deinit(&s.arena);
+	make_kept(&s, false, 1);
+	c = read_kept_block(&s, IN_TREE, NOWHERE, 0);
+	TEST_EQ(c->n_receives == 2 && c->receives[0].connection == 0 && c->receives[1].connection == 0, true);
+	rpc_arena_deinit(&s.arena);
+}
+
+static void devices_before_sm_90_keep_it_elsewhere(void)
+{
+	static struct stop s;
+
+	make_kept(&s, true, 2);
+	memmove(kept + 512 + 5424, kept + 20400, 96);
+	memset(kept + 20400, 0, 96);
+	TEST_EQ(read_kept_block(&s, IN_PAIRS, NOWHERE, 0)->n_receives, 0);
+	TEST_EQ(s.all.collectives[0].unread, 1);
+	with_shared.is_sm_90_or_newer = no;
+	TEST_EQ(read_kept_block(&s, IN_PAIRS, NOWHERE, 0)->n_receives, 2);
+	TEST_EQ(s.all.collectives[0].unread, 0);
+	/* A compiler that reserves nothing lets it begin in front. */
+	kept_at = 0;
+	TEST_EQ(read_kept_block(&s, IN_PAIRS, NOWHERE, 0)->n_receives, 2);
+	TEST_EQ(s.all.collectives[0].unread, 0);
+	kept_at = 0x400;
+	with_shared.is_sm_90_or_newer = yes;
+	rpc_arena_deinit(&s.arena);
+	TEST_EQ(cuda_arch_is_sm_90_or_newer("sm_90a") && cuda_arch_is_sm_90_or_newer("sm_100"), true);
+	TEST_EQ(cuda_arch_is_sm_90_or_newer("sm_89") || cuda_arch_is_sm_90_or_newer(""), false);
 }
 
 /* Of those that have received all, count and steps are alike again, and they wait in the kernel for the others. */
@@ -531,9 +609,28 @@ static void releases_before_2_22_keep_other_things(void)
 	rpc_arena_deinit(&s.arena);
 }
 
+/* It has the communicator of 2.23, and only its arguments tell. */
+static void release_2_21_keeps_other_things(void)
+{
+	static struct stop s;
+
+	make_kept(&s, true, 2);
+	memmove(image + 80, image + 96, CHANNELS * 368);
+	memset(image + 48, 0, 32);
+	put(COMM + 64, COMM + 80, 8);
+	TEST_EQ(read_kept_block(&s, IN_PAIRS, NOWHERE, 0)->unread, 1);
+	TEST_EQ(s.all.collectives[0].old, 0);
+	s.arguments[0].size = 24;
+	TEST_EQ(read_kept_block(&s, IN_PAIRS, NOWHERE, 0)->old, 1);
+	TEST_EQ(s.all.collectives[0].n_receives | s.all.collectives[0].unread, 0);
+	rpc_arena_deinit(&s.arena);
+}
+
 TEST_SUITE(worker_nccl, TEST(what_stands_in_the_kernel_has_the_function_inside),
 	   TEST(a_kernel_with_more_to_do_says_nothing), TEST(releases_that_are_alike_are_told_apart),
-	   TEST(releases_before_2_22_keep_other_things), TEST(each_block_says_of_whom_it_has_nothing),
+	   TEST(releases_before_2_22_keep_other_things), TEST(release_2_21_keeps_other_things),
+	   TEST(a_warp_that_is_elsewhere_may_receive), TEST(single_ranks_have_the_second_connection),
+	   TEST(devices_before_sm_90_keep_it_elsewhere), TEST(each_block_says_of_whom_it_has_nothing),
 	   TEST(reads_are_bounded),
 	   TEST(what_warps_stand_in_says_how_data_comes), TEST(flags_of_all_slots_count_where_steps_may_be_empty),
 	   TEST(buffers_that_do_not_fit_say_nothing), TEST(kernels_before_2_22_may_have_empty_channels),
