@@ -51,8 +51,8 @@ static struct spin_site *site_at(const struct spin_sites *s, uint64_t pc)
 }
 
 /*
- * Loops that lanes leave early, and come back into from behind: such a word has not ended the wait.  A section's code is
- * looked through once, whatever the number of its loops is.
+ * Loops that lanes leave early, and come back into from behind: such a word has not ended the wait.  The code of a
+ * section is looked through once, whatever the number of its loops is.
  * @param first  Of the section's.
  */
 static void drop_entered(struct spin_sites *s, size_t first, const char *arch, const uint8_t *code, size_t size)

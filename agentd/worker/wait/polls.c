@@ -251,8 +251,10 @@ static void add_word(struct look *l, size_t wait, const struct polled *p, bool a
 /* Is it another word than those before?  A loop may compare one with several values. */
 static bool is_other_word(const struct polled_any *p, uint32_t at)
 {
+	const struct polled *q = &p->list[at];
+
 	for (uint32_t i = 0; i < at; i++)
-		if (p->list[i].word.address == p->list[at].word.address && p->list[i].is_shared == p->list[at].is_shared)
+		if (p->list[i].word.address == q->word.address && p->list[i].is_shared == q->is_shared)
 			return false;
 	return true;
 }

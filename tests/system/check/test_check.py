@@ -243,7 +243,8 @@ def test_a_copy_of_the_tree_follows_it():
         tree, copy = pathlib.Path(directory, "tree"), pathlib.Path(directory, "copy")
         (tree / "scripts").mkdir(parents=True)
         shutil.copy(ROOT / "scripts/copy-tree", tree / "scripts")
-        for name, text in ((".gitignore", "build\n"), ("kept", "1"), ("goes with blanks", "2"), ("goes back", "3"), ("build", "no file of it")):
+        for name, text in ((".gitignore", "build\n"), ("kept", "1"), ("goes with blanks", "2"), ("goes back", "3"),
+                           ("build", "no file of it")):
             (tree / name).write_text(text)
         subprocess.run(["git", "init", "-q", tree], check=True, timeout=60)
         subprocess.run([tree / "scripts/copy-tree", copy], check=True, timeout=60)

@@ -36,11 +36,11 @@ SCENES = {
     ("cuda", "progress"): (["progressing"] * 2, {}),
 }
 # Those about waits are in test_why_scenes.py, other-collective in test_collective_scenes.py, crossed-collectives in test_circle_scenes.py
-# and test_nccl_scenes.py, and late-rank in the latter.
+# and test_nccl_scenes.py, late-rank in the latter, crossed-pairs and late-leaf in test_nccl_work_scenes.py.
 WAITS = {"amd": ["absent-from-grid", "behind-a-fault", "crossed-collectives", "fault-at-barrier", "late-at-barrier", "no-answer",
                  "no-packet", "no-signal", "other-collective", "own-stream", "two-streams"],
-         "cuda": ["crossed-barriers", "crossed-collectives", "exited-at-barrier", "exited-before-grid", "fault-at-barrier",
-                  "fault-before-cluster", "late-rank", "retired-consumers", "two-places", "unset-flag"]}
+         "cuda": ["crossed-barriers", "crossed-collectives", "crossed-pairs", "exited-at-barrier", "exited-before-grid",
+                  "fault-at-barrier", "fault-before-cluster", "late-leaf", "late-rank", "retired-consumers", "two-places", "unset-flag"]}
 PROGRAM = {"amd": "gpu-agent-simapp", "cuda": "gpu-agent-cuda-simapp"}
 NAME = {"amd": "AMD Instinct MI210", "cuda": "NVIDIA H100 80GB HBM3"}
 VENDORS = pytest.mark.parametrize("vendor", PROGRAM)
