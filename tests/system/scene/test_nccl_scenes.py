@@ -52,8 +52,13 @@ class Ranks(CudaScene):
         app.popen.stdin.flush()
         wait_until(lambda: app.out().count("\nok") > answers, command)
 
+    @property
+    def pids(self):
+        """Of these ranks: other programs run beside this one, with ranks of their own."""
+        return ",".join(str(app.pid) for app in self.ranks.values())
+
     def job(self, *more):
-        run = self.ctl("job", "--all", "--why", "--deadline", "30s", *more)
+        run = self.ctl("job", "--pids", self.pids, "--why", "--deadline", "30s", *more)
         print(run.stdout, run.stderr)
         assert run.returncode in (0, 8), run.stderr
         return run.stdout
@@ -109,7 +114,7 @@ def test_a_rank_that_moves_is_in_no_circle():
     with Ranks() as s:
         for rank in range(N):
             s.start_rank(rank, **({"last": "listen"} if rank < 2 else {}))
-        job = s.start("job", [BIN / "gpu-agentctl", "job", "--all", "--why", "-j", "--deadline", "30s"],
+        job = s.start("job", [BIN / "gpu-agentctl", "job", "--pids", s.pids, "--why", "-j", "--deadline", "30s"],
                       env={"GPU_AGENT_SOCKET": str(s.socket)})
         for step in range(100):
             for app in s.ranks[0], s.ranks[1]:

@@ -53,8 +53,13 @@ class Ranks(CudaScene):
         app.popen.stdin.flush()
         wait_until(lambda: app.out().count("\nok") > answers, command)
 
+    @property
+    def pids(self):
+        """Of these ranks: other programs run beside this one, with ranks of their own."""
+        return ",".join(str(app.pid) for app in self.ranks.values())
+
     def job(self, *more):
-        run = self.ctl("job", "--all", "--why", "--deadline", "30s", *more)
+        run = self.ctl("job", "--pids", self.pids, "--why", "--deadline", "30s", *more)
         print(run.stdout, run.stderr)
         assert run.returncode in (0, 8), run.stderr
         return run.stdout
@@ -102,7 +107,7 @@ def test_ranks_that_move_are_in_no_circle():
     with Ranks("crossed-pairs", 8) as s:
         for rank in range(8):
             s.start_rank(rank, **({"in": REDUCE} if rank > 5 else {"last": "listen"}))
-        job = s.start("job", [BIN / "gpu-agentctl", "job", "--all", "--why", "-j", "--deadline", "30s"],
+        job = s.start("job", [BIN / "gpu-agentctl", "job", "--pids", s.pids, "--why", "-j", "--deadline", "30s"],
                       env={"GPU_AGENT_SOCKET": str(s.socket)})
         for step in range(100):
             for rank in range(6):
