@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
@@ -136,6 +137,21 @@ def test_a_guest_leaves_the_second_run_to_who_started_it():
         assert f.runs("once") == 1
 
 
+def test_what_would_end_too_late_is_not_begun():
+    with Fakes(late=GOOD) as f:
+        lines = f.run(TEST_UNTIL=str(int(time.time()) - 1))
+        assert lines[0] == f"SKIP {f.programs[0]}: it was not run: there is no time left (TEST_UNTIL)", lines
+        assert lines[1:] == ["0 passed, 0 failed, 1 skipped"] and not list(f.directory.glob("*.runs")), lines
+    # Time for one that takes a second, and for no second run of it.
+    with Fakes(once="sleep 1\n" + ONCE) as f:
+        assert f.run(TEST_UNTIL=str(int(time.time()) + 600))[-1] == "2 passed, 0 failed, 0 skipped" and f.runs("once") == 2
+        (f.directory / "once.runs").unlink()
+        until = int(time.time()) + 2
+        lines = f.run(TEST_UNTIL=str(until))
+        assert results(lines) == ["PASS once.a", "FAIL once.b"] and f.runs("once") == 1, lines
+        assert f"{f.programs[0]}: there is no time for a second run; the first counts:" in lines, lines
+
+
 def test_the_slowest_are_shown_and_are_no_results():
     with Fakes(quick=GOOD, slow="sleep 0.5; echo 'PASS slow.one'\n", dies="echo 'PASS dies.one'; sleep 0.2; kill -9 $$\n") as f:
         lines = f.run([ROOT / "scripts/run-tests", f.programs[0], f"{f.programs[1]} 100% sure", f.programs[2]],
@@ -236,6 +252,21 @@ def test_the_check_counts_over_all_stages():
         lines = f.run([check, "unit", "fuzz"])
         assert f.done.returncode == 0 and lines[-1] == "10 passed, 0 failed, 0 skipped", lines
         assert len([line for line in lines if line.endswith(": the first run")]) == 3, lines
+
+
+def test_a_stage_that_would_end_too_late_is_skipped():
+    with Fakes(good=GOOD) as f:
+        check = copied_check(f, tests=f.programs)
+        makefile = f.directory / "Makefile"
+        makefile.write_text(makefile.read_text().replace("@true", "@sleep 1"))
+        shutil.copy(f.add("stage", "echo 'PASS stage.one'\n"), f.directory / "scripts/check-aarch64")
+        # The build takes two seconds, and the stage is thought to take three.
+        for seconds, last in (("4", "2 passed, 0 failed, 1 skipped"), ("600", "3 passed, 0 failed, 0 skipped")):
+            lines = f.run([check, "unit", "aarch64"], CHECK_SECONDS=seconds)
+            assert lines[-1] == last, lines
+            told = [line for line in results(lines) if "NOTHING OF THIS STAGE WAS RUN" in line]
+            assert len(told) == (2 if seconds == "4" else 0), lines  # once where it happens, and once at the end
+            assert all(line.startswith("SKIP check.aarch64: ") and " 4 seconds " in line for line in told), lines
 
 
 def test_a_copy_of_the_tree_follows_it():
