@@ -173,8 +173,9 @@ def test_the_cost_is_what_was_allowed():
         assert document["captures"] >= 10 and document["longest_us"] > 50 * document["shortest_us"], document
         assert document["overhead_ppm"] == pytest.approx(document["stopped_us"] / document["duration_us"] * 1e6, abs=2)
         assert 40000 <= document["overhead_ppm"] <= 60000, document
-        # The device counts from the end of a suspend to the resume, and cannot count more than the agent.
-        assert 0 < device_us <= document["stopped_us"], (device_us, document)
+        # The device counts from the end of a suspend to the resume, and cannot count more than the agent.  Of a capture
+        # that was under way when the recording was ended, nobody has told the agent's count.
+        assert 0 < device_us <= document["stopped_us"] + document["unmeasured_us"], (device_us, document)
 
 
 def test_keeps_its_budget_when_the_first_capture_used_it_up():
