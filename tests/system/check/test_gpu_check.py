@@ -15,6 +15,7 @@ from unittest import SkipTest
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
+import pytest
 from harness import BIN, ROOT, CudaScene, need_root, status, wait_until
 
 sys.dont_write_bytecode = True
@@ -42,12 +43,17 @@ def rows_of(text):
     return [(step.strip(), program.strip(), result, detail) for step, program, result, _, detail in found]
 
 
-def pack(directory):
+@pytest.fixture(name="packed", scope="module")
+def packed_once():
+    """The bundle's archive, and nothing left where it was packed; to pack it takes longer than some of the tests."""
     for tool in ("patchelf", "strip"):
         if not shutil.which(tool):
             raise SkipTest(f"{tool} is not installed")
-    subprocess.run([ROOT / "scripts/gpu-check", "pack", directory, "--build", BIN.parent, "--built"], check=True,
-                   stdout=subprocess.DEVNULL)
+    with Directory() as d:
+        subprocess.run([ROOT / "scripts/gpu-check", "pack", d / "bundle", "--build", BIN.parent, "--built"], check=True,
+                       stdout=subprocess.DEVNULL)
+        shutil.rmtree(d / "bundle")
+        yield d / "bundle.tar.gz"
 
 
 def check_bundle(bundle):
@@ -86,15 +92,11 @@ def assert_skipped(rows, *reasons):
     assert not skipped, skipped
 
 
-def test_rehearsal_from_the_bundle():
+def test_rehearsal_from_the_bundle(packed):
     """Packed, unpacked elsewhere, run from there: every row passes, or is skipped for a reason that holds here."""
     need_root()
     with Directory() as d:
-        pack(d / "bundle")
-        shutil.rmtree(d / "bundle")
-        (d / "far").mkdir()
-        shutil.unpack_archive(d / "bundle.tar.gz", d / "far")
-        (d / "far/bundle").rename(d / "bundle")
+        shutil.unpack_archive(packed, d)
         check_bundle(d / "bundle")
         rows = rehearse(d / "bundle", d / "out/check.log", "12.4")
         assert sum(r[0].startswith("kill ") and r[2] == "PASS" for r in rows) >= 20, rows
@@ -115,10 +117,10 @@ def test_rehearsal_from_the_bundle():
         print(f"  {len(rows)} rows, {len(passed)} different ones pass, log {len(log) >> 10} KiB, trace {len(trace) >> 10} KiB")
 
 
-def test_rehearsal_with_a_driver_that_has_the_descriptor():
+def test_rehearsal_with_a_driver_that_has_the_descriptor(packed):
     need_root()
     with Directory() as d:
-        pack(d / "bundle")
+        shutil.unpack_archive(packed, d)
         rows = rehearse(d / "bundle", d / "check.log", "13.4")
         # This driver tells how many registers the kernel has (12.8 and later): ten, and there are seven predicates.
         assert next(r for r in rows if r[0] == "registers")[3].split(" of ")[1].startswith("17 vector"), rows
@@ -126,11 +128,11 @@ def test_rehearsal_with_a_driver_that_has_the_descriptor():
         assert_skipped(rows, "this driver is asked through a descriptor")
 
 
-def test_without_a_gpu_it_names_what_is_missing():
+def test_without_a_gpu_it_names_what_is_missing(packed):
     if pathlib.Path("/dev/nvidiactl").exists():
         raise SkipTest("this machine has an NVIDIA driver")
     with Directory() as d:
-        pack(d / "bundle")
+        shutil.unpack_archive(packed, d)
         done = subprocess.run([d / "bundle/scripts/gpu-check", "run", "--log", d / "check.log"], capture_output=True, text=True,
                               check=False, env={**os.environ, "NVCC": "/nonexistent", "PATH": "/usr/bin:/bin"})
         rows = {r[0]: r for r in rows_of(done.stdout)}
@@ -139,9 +141,9 @@ def test_without_a_gpu_it_names_what_is_missing():
         assert not pathlib.Path("/dev/nvidiactl").exists()
 
 
-def test_log_that_cannot_be_written_is_said_first():
+def test_log_that_cannot_be_written_is_said_first(packed):
     with Directory() as d:
-        pack(d / "bundle")
+        shutil.unpack_archive(packed, d)
         began = time.monotonic()
         done = subprocess.run([d / "bundle/scripts/gpu-check", "run", "--log", d], capture_output=True, text=True, check=False)
         assert done.returncode == 1 and "--log" in done.stderr and "Traceback" not in done.stderr, done
