@@ -5,7 +5,7 @@ worker_host_src := $(addprefix agentd/worker/host/,answer.c asyncio.c core.c cor
 worker_target_src := $(addprefix agentd/worker/target/,core_file.c relay.c seen.c target.c waves.c)
 worker_mbarrier_src := agentd/worker/mbarrier/mbarrier.c
 worker_spin_src := agentd/worker/spin/spin.c
-worker_nccl_src := agentd/worker/nccl/nccl.c agentd/worker/nccl/work.c
+worker_nccl_src := agentd/worker/nccl/memory.c agentd/worker/nccl/nccl.c agentd/worker/nccl/work.c
 worker_snapshot_src := $(addprefix agentd/worker/snapshot/,arguments.c code.c convert.c exception_capture.c exited.c groups.c id_map.c \
 	locations.c queue_waves.c registers.c snapshot.c wave_convert.c)
 worker_kfd_src := $(addprefix agentd/worker/kfd/,attach.c code.c core_code.c core_memory.c core_read.c core_threads.c \

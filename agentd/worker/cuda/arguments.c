@@ -125,14 +125,14 @@ void cuda_arguments_copy(struct target_cuda *c, const struct target_waves_from *
 
 /* ------------------------------------------------------------------ NCCL's kernels ----------- */
 
-/* Counts of what comes from another host, or by way of this one, are in memory of the host. */
-static bool read_memory(const void *ctx, const struct wave *w, uint64_t address, void *buf, uint32_t size)
+static bool read_memory(const void *ctx, const struct wave *w, enum nccl_memory of, uint64_t address, void *buf,
+			uint32_t size)
 {
+	const enum cudbgshim_space space = of == NCCL_HOST ? CUDBGSHIM_SPACE_PINNED : CUDBGSHIM_SPACE_GLOBAL;
 	const struct target_cuda *c = ctx;
 	const struct cudbgshim_place at = { .dev = w->gpu_id, .sm = w->unit, .warp = w->index };
 
-	return cudbgshim_read_memory(c->shim, CUDBGSHIM_SPACE_GLOBAL, &at, address, buf, size) == 0 ||
-	       cudbgshim_read_memory(c->shim, CUDBGSHIM_SPACE_PINNED, &at, address, buf, size) == 0;
+	return cudbgshim_read_memory(c->shim, space, &at, address, buf, size) == 0;
 }
 
 static bool read_shared(const void *ctx, const struct wave *w, uint32_t address, void *buf, uint32_t size)

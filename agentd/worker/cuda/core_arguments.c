@@ -104,12 +104,14 @@ struct stored {
 	const struct core_cuda_waves *w;
 };
 
-static bool read_memory(const void *ctx, const struct wave *w, uint64_t address, void *buf, uint32_t size)
+/* A core does not say which memory it was. */
+static bool read_memory(const void *ctx, const struct wave *w, enum nccl_memory of, uint64_t address, void *buf,
+			uint32_t size)
 {
 	const struct stored *s = ctx;
 
 	(void)w;
-	return cudacore_read_memory(&s->c->core, address, buf, size) == size;
+	return of == NCCL_DEVICE && cudacore_read_memory(&s->c->core, address, buf, size) == size;
 }
 
 static bool read_shared(const void *ctx, const struct wave *w, uint32_t address, void *buf, uint32_t size)

@@ -94,55 +94,6 @@ static const struct nccl_function *function_of(const struct nccl_source *from, c
 
 /* ------------------------------------------------------------------ reading ------------------ */
 
-static bool is_over(const struct nccl_reading *r)
-{
-	return r->from->deadline_ns && clock_now_ns() >= r->from->deadline_ns;
-}
-
-static bool may_read(struct nccl_reading *r)
-{
-	if (r->reads == NCCL_READS_MAX || is_over(r)) {
-		r->cut = true;
-		return false;
-	}
-	r->reads++;
-	return true;
-}
-
-bool nccl_read_bytes(struct nccl_reading *r, uint64_t address, void *buf, uint32_t size)
-{
-	return may_read(r) && r->from->memory(r->from->ctx, r->wave, address, buf, size);
-}
-
-bool nccl_read_shared(struct nccl_reading *r, const struct wave *w, uint32_t address, void *buf, uint32_t size)
-{
-	return r->from->shared && may_read(r) && r->from->shared(r->from->ctx, w, address, buf, size);
-}
-
-static bool read_u64(struct nccl_reading *r, uint64_t address, uint64_t *ret)
-{
-	uint8_t bytes[8];
-	struct reader at;
-
-	if (!nccl_read_bytes(r, address, bytes, sizeof(bytes)))
-		return false;
-	reader_init(&at, bytes, sizeof(bytes));
-	*ret = reader_u64(&at);
-	return true;
-}
-
-bool nccl_read_u32(struct nccl_reading *r, uint64_t address, uint32_t *ret)
-{
-	uint8_t bytes[4];
-	struct reader at;
-
-	if (!nccl_read_bytes(r, address, bytes, sizeof(bytes)))
-		return false;
-	reader_init(&at, bytes, sizeof(bytes));
-	*ret = reader_u32(&at);
-	return true;
-}
-
 /* The first two ranks of a ring and the last one, in one call where there are not very many between them. */
 static bool read_order(struct nccl_reading *r, uint64_t address, uint32_t ranks, uint32_t ret[3])
 {
@@ -236,7 +187,7 @@ static bool find_blocks(const struct nccl_reading *r, struct nccl_block *blocks,
 		    w->workgroup[1] || w->workgroup[2])
 			continue;
 		*ret_there |= UINT64_C(1) << w->workgroup[0];
-		late = late || is_over(r);
+		late = late || nccl_is_over(r);
 		if (!late)
 			take_wave(r, w, &blocks[w->workgroup[0]]);
 	}
@@ -271,7 +222,7 @@ static bool read_slots(struct nccl_reading *r, enum waits_nccl_protocol protocol
 		const uint32_t slot = (uint32_t)((to->taken + i) % WAITS_NCCL_SLOTS);
 		enum waits_nccl_slot is;
 
-		if (!nccl_read_bytes(r, at + (uint64_t)slot * bytes, flag, sizeof(flag)))
+		if (!nccl_read_once(r, at + (uint64_t)slot * bytes, flag, sizeof(flag)))
 			return false;
 		is = waits_nccl_slot_read(flag, protocol, slot, to->taken);
 		if (is == WAITS_NCCL_SLOT_WRONG)
@@ -290,14 +241,14 @@ bool nccl_read_connection(struct nccl_reading *r, uint64_t peers, uint32_t from,
 	struct waits_rccl_connection c;
 	uint64_t peer;
 
-	if (!read_u64(r, peers + 8 * (uint64_t)from, &peer) ||
+	if (!nccl_read_u64(r, peers + 8 * (uint64_t)from, &peer) ||
 	    !nccl_read_bytes(r, peer + waits_nccl_connection_of(r->layout, i), bytes, sizeof(bytes)) ||
 	    waits_nccl_connection_read(r->layout, bytes, sizeof(bytes), &c) < 0)
 		return false;
 	ret->from = from;
 	ret->connection = i;
 	ret->taken = c.taken;
-	return protocol == WAITS_NCCL_SIMPLE ? read_u64(r, c.arrived, &ret->arrived) :
+	return protocol == WAITS_NCCL_SIMPLE ? nccl_read_u64(r, c.arrived, &ret->arrived) :
 					       read_slots(r, protocol, has_empty_steps, bytes, ret);
 }
 
@@ -311,20 +262,30 @@ static bool read_receive(struct nccl_reading *r, const struct waits_nccl_functio
 	       nccl_read_connection(r, channel.peers, channel.previous, 0, f->protocol, f->has_empty_steps, ret);
 }
 
+struct target_receive *nccl_next_receive(struct nccl_reading *r, struct target_collective *to, uint32_t block)
+{
+	if (to->n_receives == NCCL_RECEIVES_MAX) {
+		r->cut = true;
+		return NULL;
+	}
+	to->receives[to->n_receives].block = block;
+	return &to->receives[to->n_receives];
+}
+
 static void read_block(struct nccl_reading *r, const struct waits_nccl_launch *launch,
 		       const struct waits_nccl_function *f, uint32_t block, struct target_collective *to)
 {
 	const uint64_t bit = UINT64_C(1) << block;
 	const uint32_t at = waits_nccl_channel_at(r->layout, waits_nccl_channel_of(launch->channels, block));
-	struct target_receive *receive = &to->receives[to->n_receives];
+	struct target_receive *receive;
 
 	if (f->protocol != WAITS_NCCL_SIMPLE && launch->has_empty_channels) {
 		to->empty |= bit;
 		return;
 	}
 	r->cut = false;
-	receive->block = block;
-	if (at && read_receive(r, f, launch->comm + at, receive))
+	receive = nccl_next_receive(r, to, block);
+	if (receive && at && read_receive(r, f, launch->comm + at, receive))
 		to->n_receives += receive->arrived <= receive->taken;
 	else if (r->cut)
 		to->left |= bit;
@@ -373,10 +334,10 @@ static void read_launch(struct nccl_reading *r, struct target_collective *to)
 	struct waits_rccl_channel first = { 0 };
 	uint32_t layouts;
 
+	r->cut = false;
 	if (!find_arguments(r, &launch) || !nccl_read_bytes(r, launch.comm, r->bytes, sizeof(r->bytes)))
 		return;
 	to->communicator = launch.comm;
-	r->cut = false;
 	r->layout = waits_nccl_comm_read(r->bytes, sizeof(r->bytes), launch.comm, &r->comm, &layouts) < 0 ?
 			    NO_LAYOUT :
 			    find_layout(r, launch.comm, &r->comm, layouts);
@@ -425,14 +386,15 @@ void nccl_read(const struct nccl_source *from, struct rpc_arena *a, struct targe
 		if (i && is_of(w, w - 1))
 			continue;
 		/* What is not listed was not read. */
-		if (is_over(&r))
-			return;
+		if (nccl_is_over(&r))
+			break;
 		if (!is_kernel(from, w) || is_known(waves, w))
 			continue;
 		if (waves->n_collectives == NCCL_LAUNCHES_MAX)
-			return;
-		r.wave = w;
+			break;
+		nccl_read_by(&r, w);
 		waves->collectives[waves->n_collectives] = (struct target_collective){ .wave = (uint32_t)i };
 		read_launch(&r, &waves->collectives[waves->n_collectives++]);
 	}
+	nccl_reading_deinit(&r);
 }

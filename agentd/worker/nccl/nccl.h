@@ -20,11 +20,11 @@
 
 struct symbols_image;
 
-/** Most dispatches that are looked at, and reads of memory, in one look. */
+/** Most dispatches that are looked at, and calls that read memory, in one look. */
 #define NCCL_LAUNCHES_MAX 16u
 #define NCCL_READS_MAX	  256u
-/** Room for what blocks have received nothing of, and for one that is being read: each takes at least three reads. */
-#define NCCL_RECEIVES_MAX (NCCL_READS_MAX / 3 + 1)
+/** Most that is told of one dispatch: of whom its blocks have received nothing. */
+#define NCCL_RECEIVES_MAX 256u
 
 /** Code of a kernel, or of a function that kernels call. */
 struct nccl_function {
@@ -53,12 +53,16 @@ struct nccl_code {
 	const struct nccl_functions *functions;
 };
 
+/** Where memory may be: the debugger API has a call for each, which fails for what is in the other. */
+enum nccl_memory { NCCL_DEVICE, NCCL_HOST /**< Pinned. */, NCCL_MEMORIES };
+
 /** Where facts about stopped warps come from. */
 struct nccl_source {
 	const struct nccl_code *code;
 	size_t n_code;
-	/** @return whether all bytes of memory of the wave's device were read. */
-	bool (*memory)(const void *ctx, const struct wave *w, uint64_t address, void *buf, uint32_t size);
+	/** @return whether all bytes were read, of memory that the wave's device can reach. */
+	bool (*memory)(const void *ctx, const struct wave *w, enum nccl_memory of, uint64_t address, void *buf,
+		       uint32_t size);
 	const void *ctx;
 	uint64_t deadline_ns; /**< 0: none. */
 	/** @return whether all bytes of shared memory of the wave's block were read. */

@@ -109,10 +109,9 @@ static bool read_own(struct nccl_reading *r, struct work *k)
 static bool read_from(struct nccl_reading *r, const struct work *k, uint32_t from, uint32_t connection,
 		      enum waits_nccl_protocol protocol, bool *ret_came)
 {
-	struct target_receive *to = &k->to->receives[k->to->n_receives];
+	struct target_receive *to = nccl_next_receive(r, k->to, k->block);
 
-	to->block = k->block;
-	if (!nccl_read_connection(r, k->peers, from, connection, protocol, false, to))
+	if (!to || !nccl_read_connection(r, k->peers, from, connection, protocol, false, to))
 		return false;
 	*ret_came = to->arrived > to->taken;
 	k->to->n_receives += !*ret_came;

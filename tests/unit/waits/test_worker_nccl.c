@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "agentd/worker/cuda/warp.h"
-#include "agentd/worker/nccl/nccl.h"
+#include "agentd/worker/nccl/reading.h"
 #include "base/clock.h"
 #include "testlib.h"
 
@@ -15,13 +15,17 @@
 #define PEER	 (COMM + 0xa000)
 #define COUNT	 (COMM + 0xb000)
 #define BUFFER	 (COMM + 0xc000)
+#define OWN	 (COMM + 0xe000)
+#define HOST	 (OWN + 4 * CHANNELS * (uint64_t)NCCL_PAGE)
 #define SLOT	 256u
 #define CHANNELS 64u
 #define LAUNCHES 20u
 
 /* Memory of a device, with a communicator of four ranks, of NCCL 2.27 and later; all channels have one connection. */
-static uint8_t image[0xe000];
+static uint8_t image[0xe000 + 5 * CHANNELS * NCCL_PAGE];
 static uint32_t reads;
+/* Pages are there as a whole, as those of a device are: of a core they need not be. */
+static bool has_pages = true;
 /* The stop is over after so many; 0: never. */
 static uint32_t reads_in_time;
 static struct nccl_source timed;
@@ -55,13 +59,17 @@ static const struct nccl_functions functions = { list, ARRAY_SIZE(list), ARRAY_S
 /* The first one is of another device. */
 static const struct nccl_code code[] = { { 1, &functions }, { 0, &functions } };
 
-static bool read_image(const void *ctx, const struct wave *w, uint64_t address, void *buf, uint32_t size)
+static bool read_image(const void *ctx, const struct wave *w, enum nccl_memory of, uint64_t address, void *buf,
+		       uint32_t size)
 {
 	(void)ctx;
 	(void)w;
 	if (++reads == reads_in_time)
 		timed.deadline_ns = 1;
-	if (address < COMM || address - COMM > sizeof(image) || size > sizeof(image) - (address - COMM))
+	if (!has_pages && size == NCCL_PAGE)
+		return false;
+	if ((address < HOST) != (of == NCCL_DEVICE) || address < COMM || address - COMM > sizeof(image) ||
+	    size > sizeof(image) - (address - COMM))
 		return false;
 	memcpy(buf, image + (address - COMM), size);
 	return true;
@@ -105,6 +113,29 @@ static void make_image(void)
 		put(BUFFER + (uint64_t)slot * SLOT + 4, step + 1, 4);
 		put(BUFFER + (uint64_t)slot * SLOT + 12, step + 1, 4);
 		put(BUFFER + (8 + (uint64_t)slot) * SLOT + 120, step + 1, 8);
+	}
+}
+
+/*
+ * The same, where each channel has these of its own.
+ * @param step    From one of them to the next.
+ * @param counts  Where the first of those is that say what has come; 0: behind the other three.
+ */
+static void make_own(uint64_t step, uint64_t counts)
+{
+	for (uint32_t i = 0; i < CHANNELS; i++) {
+		const uint64_t at = COMM + 96 + i * 368, order = OWN + 4 * i * step, peers = order + step;
+		const uint64_t peer = peers + step, count = counts ? counts + i * step : peer + step;
+
+		put(at, peers, 8);
+		put(at + 16, order, 8);
+		for (uint32_t k = 0; k < 4; k++) {
+			put(order + 4 * k, (2 + k) % 4, 4);
+			put(peers + 8 * k, peer, 8);
+		}
+		put(peer + 304 + 48, count, 8);
+		put(peer + 304 + 104, 100, 8);
+		put(count, 100, 8);
 	}
 }
 
@@ -155,15 +186,78 @@ static void each_block_says_of_whom_it_has_nothing(void)
 		TEST_ROW_EQ(i, s.all.collectives[0].receives[i].block == i &&
 				       s.all.collectives[0].receives[i].from == 1, true);
 	TEST_EQ(s.all.collectives[0].unread | s.all.collectives[0].left, 0);
-	/*
-	 * The communicator, the first channel and its order; of each block these two, its peer, its connection, and
-	 * what has come.
-	 */
-	TEST_EQ(reads, 1 + 2 + 3 * 5);
 	/* Data has come. */
 	put(COUNT, 101, 8);
 	nccl_read(&from, &s.arena, &s.all);
 	TEST_EQ(s.all.collectives[0].n_receives, 0);
+	rpc_arena_deinit(&s.arena);
+}
+
+/*
+ * Each read is a call of the driver while the device stands still.  Of each channel it takes the order of its ring,
+ * what it has of ranks, its connection, and what has come.
+ */
+static void what_lies_together_is_read_at_once(void)
+{
+	static const struct {
+		uint64_t step, counts;
+		uint32_t reads;
+	} rows[] = {
+		/* The communicator and 16 channels are on two pages. */
+		{ 0x200, 0, 2 + 16 * 4 * 0x200 / NCCL_PAGE },
+		{ NCCL_PAGE, 0, 2 + 16 * 4 },
+		/* Only once it is not known that counts are in memory of the host. */
+		{ NCCL_PAGE, HOST, 2 + 16 * 4 + 1 },
+		{ 0x200, HOST, 2 + 2 * 16 * 4 * 0x200 / NCCL_PAGE - 6 + 1 },
+	};
+	static struct stop s;
+	const struct nccl_source from = { code, ARRAY_SIZE(code), read_image, NULL, 0 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		make_waves(&s, 1, 16);
+		make_own(rows[i].step, rows[i].counts);
+		nccl_read(&from, &s.arena, &s.all);
+		TEST_ROW_EQ(i, s.all.collectives[0].n_receives, 16);
+		TEST_ROW_EQ(i, reads, rows[i].reads);
+		rpc_arena_deinit(&s.arena);
+	}
+}
+
+/* Where a page is not there as a whole, what is asked for may be, and no more pages are tried. */
+static void parts_of_pages_are_read_as_well(void)
+{
+	static struct stop s;
+	const struct nccl_source from = { code, ARRAY_SIZE(code), read_image, NULL, 0 };
+
+	make_waves(&s, 1, 3);
+	has_pages = false;
+	nccl_read(&from, &s.arena, &s.all);
+	has_pages = true;
+	TEST_EQ(s.all.collectives[0].n_receives, 3);
+	/*
+	 * A page in both memories; the communicator, the first channel and its order; of each block these two, its
+	 * peer, its connection, and what has come.
+	 */
+	TEST_EQ(reads, 2 + 1 + 2 + 3 * 5);
+	rpc_arena_deinit(&s.arena);
+}
+
+/* A page of one device says nothing of another one's. */
+static void pages_are_of_one_device(void)
+{
+	static const struct nccl_code both[] = { { 1, &functions }, { 0, &functions } };
+	static struct stop s;
+	const struct nccl_source from = { both, ARRAY_SIZE(both), read_image, NULL, 0 };
+
+	make_waves(&s, 2, 1);
+	nccl_read(&from, &s.arena, &s.all);
+	TEST_EQ(s.all.n_collectives, 2);
+	TEST_EQ(reads, 5);
+	s.waves[1].gpu_id = s.arguments[1].gpu_id = 1;
+	reads = 0;
+	nccl_read(&from, &s.arena, &s.all);
+	TEST_EQ(s.all.n_collectives, 2);
+	TEST_EQ(reads, 10);
 	rpc_arena_deinit(&s.arena);
 }
 
@@ -174,7 +268,9 @@ static void reads_are_bounded(void)
 	const struct target_collective *c;
 
 	make_waves(&s, LAUNCHES, CHANNELS);
+	has_pages = false;
 	nccl_read(&from, &s.arena, &s.all);
+	has_pages = true;
 	TEST_EQ(reads <= NCCL_READS_MAX, true);
 	TEST_EQ(s.all.n_collectives, NCCL_LAUNCHES_MAX);
 	c = s.all.collectives;
@@ -209,18 +305,18 @@ static void what_warps_stand_in_says_how_data_comes(void)
 	static const struct {
 		uint32_t first, second, n, reads;
 	} rows[] = {
-		/* Communicator and first channel take 3 reads; each block 4 and those of what has come. */
-		{ IN_SIMPLE, IN_SIMPLE, 2, 3 + 2 * 5 },
-		{ IN_LL, IN_LL, 2, 3 + 2 * 12 },
-		{ IN_LL128_GATHER, IN_LL128_GATHER, 2, 3 + 2 * 5 },
-		{ IN_LL_KERNEL, IN_LL_KERNEL, 2, 3 + 2 * 12 },
-		{ IN_SIMPLE, NOWHERE, 2, 3 + 2 * 5 },
+		/* Communicator and channels take 2 reads; both blocks 2, and those of what has come to each. */
+		{ IN_SIMPLE, IN_SIMPLE, 2, 2 + 2 + 1 },
+		{ IN_LL, IN_LL, 2, 2 + 2 + 2 * 8 },
+		{ IN_LL128_GATHER, IN_LL128_GATHER, 2, 2 + 2 + 2 },
+		{ IN_LL_KERNEL, IN_LL_KERNEL, 2, 2 + 2 + 2 * 8 },
+		{ IN_SIMPLE, NOWHERE, 2, 2 + 2 + 1 },
 		/* The first warp is elsewhere, or may wait for the other one. */
-		{ IN_OTHER, IN_SIMPLE, 0, 3 },
-		{ NOWHERE, IN_LL, 0, 3 },
-		{ IN_LL_KERNEL, IN_OTHER, 0, 3 },
-		{ IN_LL_KERNEL, IN_LL, 0, 3 },
-		{ IN_LL_KERNEL, NOWHERE, 0, 3 },
+		{ IN_OTHER, IN_SIMPLE, 0, 2 },
+		{ NOWHERE, IN_LL, 0, 2 },
+		{ IN_LL_KERNEL, IN_OTHER, 0, 2 },
+		{ IN_LL_KERNEL, IN_LL, 0, 2 },
+		{ IN_LL_KERNEL, NOWHERE, 0, 2 },
 	};
 	static struct stop s;
 
@@ -261,7 +357,7 @@ static void buffers_that_do_not_fit_say_nothing(void)
 		{ PEER + 304, 0, 8 },		{ PEER + 304, BUFFER + 8, 8 },
 		{ PEER + 304, COMM - 0x1000, 8 }, { PEER + 304, UINT64_MAX - 15, 8 },
 		{ COMM + 16, 0, 4 },		{ COMM + 16, UINT32_MAX, 4 },
-		{ COMM + 16, 64 * SLOT, 4 },	{ BUFFER + 4 * SLOT + 4, 102, 4 },
+		{ COMM + 16, 0x4000000, 4 },	{ BUFFER + 4 * SLOT + 4, 102, 4 },
 		{ BUFFER + 6 * SLOT + 12, 87, 4 },
 	};
 	static struct stop s;
@@ -369,11 +465,13 @@ static uint32_t kept_at = 0x400;
 static bool read_kept(const void *ctx, const struct wave *w, uint32_t address, void *buf, uint32_t size)
 {
 	(void)ctx;
-	(void)w;
 	reads++;
 	if (address < kept_at || address - kept_at > sizeof(kept) || size > sizeof(kept) - (address - kept_at))
 		return false;
 	memcpy(buf, kept + (address - kept_at), size);
+	/* Each block has the channel of its number. */
+	if (address == kept_at)
+		((uint8_t *)buf)[32] = (uint8_t)w->workgroup[0];
 	return true;
 }
 
@@ -536,6 +634,36 @@ static void single_ranks_have_the_second_connection(void)
 	rpc_arena_deinit(&s.arena);
 }
 
+/* Of each of 64 blocks 8 works receive, which is more than there is room for. */
+static void what_is_told_is_bounded(void)
+{
+	static struct stop s;
+	const struct target_collective *c;
+
+	make_kept(&s, true, 8);
+	s.all.n_waves = 0;
+	for (uint32_t i = 0; i < 8; i++)
+		put_kept(20400 + 48 * i + 36, i % 2, 4);
+	for (uint32_t block = 0; block < CHANNELS; block++)
+		for (uint32_t i = 0; i < 16; i++) {
+			struct wave *w = &s.waves[s.all.n_waves++];
+
+			*w = s.waves[0];
+			w->workgroup[0] = block;
+			w->wave_in_group = (uint8_t)i;
+			w->group_waves = 16;
+			w->pc = IN_PAIRS;
+		}
+	reads = 0;
+	nccl_read(&with_shared, &s.arena, &s.all);
+	c = s.all.collectives;
+	TEST_EQ(c->n_receives, NCCL_RECEIVES_MAX);
+	/* What there is no room for is told. */
+	TEST_EQ(c->left, UINT64_MAX << NCCL_RECEIVES_MAX / 8);
+	TEST_EQ(c->unread, 0);
+	rpc_arena_deinit(&s.arena);
+}
+
 static void devices_before_sm_90_keep_it_elsewhere(void)
 {
 	static struct stop s;
@@ -631,7 +759,8 @@ TEST_SUITE(worker_nccl, TEST(what_stands_in_the_kernel_has_the_function_inside),
 	   TEST(releases_before_2_22_keep_other_things), TEST(release_2_21_keeps_other_things),
 	   TEST(a_warp_that_is_elsewhere_may_receive), TEST(single_ranks_have_the_second_connection),
 	   TEST(devices_before_sm_90_keep_it_elsewhere), TEST(each_block_says_of_whom_it_has_nothing),
-	   TEST(reads_are_bounded),
+	   TEST(what_lies_together_is_read_at_once), TEST(parts_of_pages_are_read_as_well),
+	   TEST(pages_are_of_one_device), TEST(reads_are_bounded), TEST(what_is_told_is_bounded),
 	   TEST(what_warps_stand_in_says_how_data_comes), TEST(flags_of_all_slots_count_where_steps_may_be_empty),
 	   TEST(buffers_that_do_not_fit_say_nothing), TEST(kernels_before_2_22_may_have_empty_channels),
 	   TEST(code_is_found_by_its_address), TEST(nothing_is_read_when_the_stop_is_over),
