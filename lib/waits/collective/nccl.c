@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * NCCL 2.19 to 2.30: src/include/device.h (devcomm.h in 2.19) of each of its releases, as a compiler lays it out.  The
+ * NCCL 2.19 to 2.30: src/include/device.h of each of its releases, as a compiler lays it out.  The
  * communicator is struct ncclDevComm, since 2.28 struct ncclKernelComm.
  */
 #include "waits/collective/nccl.h"
