@@ -111,11 +111,11 @@ define worker_test
 $(call unit_test,worker_$(1),$(worker_libs),$(worker_ldlibs))
 test_worker_$(1)_deps := $(protocol_gen)
 endef
-$(foreach t,undo readers hold suspension rate_limit subscribers usage kfd_journal late_memory memory thread_pool relay leader wait host convert inspect target_kfd kfd_control kfd_events target_cuda core session capture group code arguments nccl nccl_gates value,$(eval $(call worker_test,$(t))))
+$(foreach t,undo readers hold suspension rate_limit subscribers usage kfd_journal late_memory memory thread_pool relay leader wait host convert inspect target_kfd kfd_control kfd_events target_cuda core session capture group code arguments nccl nccl_gates nccl_releases value,$(eval $(call worker_test,$(t))))
 # They share a small kernel.
 $(foreach t,target_kfd kfd_control kfd_events,$(eval test_worker_$(t)_src += tests/unit/worker/kernel.c))
 # They share an image of its memory.
-$(foreach t,nccl_gates,$(eval test_worker_$(t)_src += tests/unit/waits/nccl_image.c))
+$(foreach t,nccl_gates nccl_releases,$(eval test_worker_$(t)_src += tests/unit/waits/nccl_image.c))
 test_worker_target_cuda_deps += $(cudbg_slots)
 # The target exchanges a file between two opens of it.
 test_worker_code_ldlibs += -Xlinker --wrap=openat

@@ -289,7 +289,93 @@ static void a_connection_counts(void)
 	TEST_EQ(waits_rccl_connection_read(bytes, sizeof(bytes), &c), -EINVAL);
 }
 
-TEST_SUITE(waits_rccl, TEST(functions_say_how_they_receive), TEST(channels_lie_as_each_release_has_them),
+/* ------------------------------------------------------------------ other releases ----------- */
+
+enum { CHANNELS = 4, RANKS = 4, ORDERS = 2048, PEERS = 4096, COUNTS = 16384 };
+
+/* Bytes of a channel, and whether it has the address of what it has of each rank, by release. */
+static const struct {
+	uint32_t channel;
+	bool has_pointers;
+} releases[WAITS_RCCL_LAYOUTS] = { { 160, false }, { 176, false }, { 224, false }, { 256, true } };
+
+static uint8_t image[32768];
+
+static uint64_t taken_of(uint32_t i, uint32_t rank)
+{
+	return 100 + 8 * (uint64_t)(i * RANKS + rank);
+}
+
+/* A communicator with its channels, each of them with a ring and connections of its own. */
+static void make_image(size_t release)
+{
+	memset(image, 0, sizeof(image));
+	make_comm(image);
+	for (uint32_t i = 0; i < CHANNELS; i++) {
+		const size_t at = 80 + (size_t)i * releases[release].channel;
+		const size_t order = ORDERS + 16 * (size_t)i, peers = PEERS + (size_t)i * RANKS * 672;
+		/* Two ways round. */
+		const uint32_t previous = i % 2 ? 3 : 1, next = i % 2 ? 1 : 3, ring[RANKS] = { 2, next, 0, previous };
+
+		put(image, at, COMM + (releases[release].has_pointers ? ORDERS + 512 + 32 * i : peers), 8);
+		put(image, at + 8, previous, 4);
+		put(image, at + 12, next, 4);
+		put(image, at + 16, COMM + order, 8);
+		for (uint32_t k = 0; k < RANKS; k++) {
+			put(image, order + 4 * (size_t)k, ring[k], 4);
+			put(image, ORDERS + 512 + 32 * i + 8 * (size_t)k, COMM + peers + 672 * (size_t)k, 8);
+			put(image, peers + 672 * (size_t)k + 336 + 24, COMM + COUNTS + 64 * i + 8 * (size_t)k, 8);
+			put(image, peers + 672 * (size_t)k + 336 + 80, taken_of(i, k), 8);
+		}
+	}
+}
+
+static uint64_t get(uint64_t address, size_t size)
+{
+	uint64_t value = 0;
+
+	for (size_t i = size; i--;)
+		value = value << 8 | image[(address - COMM + i) % sizeof(image)];
+	return value;
+}
+
+/* Whether a channel has the ring that it says, where a release has it. */
+static bool has_ring(unsigned int layout, uint32_t i, struct waits_rccl_channel *ret)
+{
+	const uint64_t at = waits_rccl_channel_at(layout, COMM, i) - COMM;
+
+	return waits_rccl_channel_read(image + at, WAITS_RCCL_CHANNEL, RANKS, ret) == 0 &&
+	       waits_rccl_is_order(&comm, ret, (uint32_t)get(ret->order, 4), (uint32_t)get(ret->order + 4, 4),
+				   (uint32_t)get(ret->order + 12, 4));
+}
+
+/* By the second channel a release tells its image from those of all others, whatever else is the same. */
+static void images_of_other_releases_are_refused(void)
+{
+	for (size_t i = 0; i < WAITS_RCCL_LAYOUTS; i++) {
+		make_image(i);
+		for (unsigned int layout = 0; layout < WAITS_RCCL_LAYOUTS; layout++) {
+			struct waits_rccl_channel c;
+
+			TEST_ROW_EQ(10 * i + layout, has_ring(layout, 1, &c), i == layout);
+			for (uint32_t k = 0; k < CHANNELS * RANKS && i == layout; k++) {
+				struct waits_rccl_connection found;
+				bool is_pointer;
+				uint64_t peer;
+
+				TEST_ROW_EQ(i, has_ring(layout, k / RANKS, &c), true);
+				peer = waits_rccl_peer_at(layout, &c, k % RANKS, &is_pointer);
+				peer = waits_rccl_connection_at(is_pointer ? get(peer, 8) : peer, 0);
+				TEST_ROW_EQ(i, waits_rccl_connection_read(image + (peer - COMM), WAITS_RCCL_CONNECTION,
+									  &found), 0);
+				TEST_ROW_EQ(i, found.taken, taken_of(k / RANKS, k % RANKS));
+			}
+		}
+	}
+}
+
+TEST_SUITE(waits_rccl, TEST(images_of_other_releases_are_refused),
+	   TEST(functions_say_how_they_receive), TEST(channels_lie_as_each_release_has_them),
 	   TEST(a_channel_has_the_ring_that_it_says), TEST(a_pair_receives_of_one_rank),
 	   TEST(a_ring_receives_of_the_rank_in_front), TEST(a_connection_counts),
 	   TEST(kernels_are_known_by_their_arguments),
