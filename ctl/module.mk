@@ -12,7 +12,7 @@ ctl_deps := $(protocol_gen)
 programs += gpu-agentctl
 gpu-agentctl_src := $(addprefix ctl/,args.c cli_words.c compare_show.c complete.c complete_values.c ctl.c host_show.c main.c show.c show_registers.c signals.c snapshot_show.c stream.c) ctl/document/source.c \
 	$(addprefix ctl/verbs/,analyze.c attach.c cores.c dap.c detach.c devices.c diff.c disassemble.c doctor.c host/stacks.c \
-	dump.c events.c help.c hooks.c list.c mcp.c memory.c job/job.c job/kubernetes.c job/merge.c job/merge_files.c job/report.c metrics.c queues.c record/record.c record/sampler.c record/sampler_show.c record/top.c registers.c resume.c rpc.c snapshot.c status.c variables.c \
+	dump.c events.c help.c hooks.c list.c mcp.c memory.c job/job.c job/kubernetes.c job/merge.c job/merge_files.c job/merge_told.c job/report.c metrics.c queues.c record/record.c record/sampler.c record/sampler_show.c record/top.c registers.c resume.c rpc.c snapshot.c status.c variables.c \
 	suspend.c version.c wait/told.c wait/why.c watch.c watchpoint.c waves.c)
 gpu-agentctl_libs := ctl dap corefile disasm waits protocol base
 gpu-agentctl_ldlibs := $(protocol_ldlibs) $(disasm_ldlibs) $(corefile_ldlibs) -lm

@@ -149,6 +149,15 @@ static int keep_collectives(struct merge *m, const struct rpc_gpu_snapshot_resul
 	return r;
 }
 
+/* What NCCL has said to one rank is kept as that: others may have been told something else, at another time. */
+static int keep_told(struct merge *m, const struct rpc_gpu_snapshot_result *s, struct rpc_rank *to)
+{
+	to->has_told_by_nccl = s->has_why && s->why.has_told_by_nccl;
+	if (!to->has_told_by_nccl)
+		return 0;
+	return rpc_copy_struct(&m->arena, &rpc_nccl_told_struct, &s->why.told_by_nccl, &to->told_by_nccl);
+}
+
 /* Make a snapshot a merged document of one rank. */
 static int make_rank(struct merge *m, const struct document *d, struct rpc_gpu_snapshot_result *s)
 {
@@ -171,7 +180,7 @@ static int make_rank(struct merge *m, const struct document *d, struct rpc_gpu_s
 	r->has_rank = s->has_host && s->host.has_rank;
 	r->rank = s->host.rank;
 	r->has_packets = count_packets(&d->snapshot, &r->packets);
-	if (keep_collectives(m, &d->snapshot, r) < 0)
+	if (keep_collectives(m, &d->snapshot, r) < 0 || keep_told(m, &d->snapshot, r) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < s->n_missing; i++)
 		missing[i] = rpc_arena_printf(&m->arena, "%s: %s", r->name, s->missing[i]);

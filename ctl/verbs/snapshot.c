@@ -13,6 +13,7 @@
 #include "ctl/document/compare.h"
 #include "ctl/document/host/host.h"
 #include "ctl/snapshot_show.h"
+#include "ctl/verbs/wait/told.h"
 #include "protocol/rpc_queue_place.h"
 
 /* Bytes that a decoded reply may need: a flat list of all waves of a node with the largest GPUs. */
@@ -22,7 +23,7 @@
 #define TWICE_MS	 1000
 #define TWICE_MAX_MS	 600000
 
-static bool each_wave, queues_only, registers, arguments, why, record, any_progress;
+static bool each_wave, queues_only, registers, arguments, why, ras, record, any_progress;
 static const char *again, *host, *twice;
 
 static const struct argv_option options[] = {
@@ -33,6 +34,7 @@ static const struct argv_option options[] = {
 	{ "why", 0, ARGV_FLAG, &why, NULL, "also what the waves wait for, and who does not come" },
 	{ "twice", 0, ARGV_OPTIONAL, &twice, "MS",
 	  "with --why: take two samples of that, so many milliseconds apart (default 1000): what has moved is accused of nothing" },
+	{ "ras", 0, ARGV_FLAG, &ras, NULL, "with --why: also ask NCCL's own status socket what its ranks have launched" },
 	{ "queues-only", 0, ARGV_FLAG, &queues_only, NULL, "do not stop queues to see their waves" },
 	{ "record", 0, ARGV_FLAG, &record, NULL, "also let the agent keep it, for `cores`" },
 	{ "host", 0, ARGV_OPTIONAL, &host, "stop",
@@ -80,6 +82,23 @@ static int add_host(struct ctl *c, struct rpc_gpu_snapshot_result *s)
 		out_reset(&c->err_json);
 	}
 	return r < 0 ? ctl_fail(c, -r, "joining threads and waves") : 0;
+}
+
+/*
+ * Add what NCCL says of itself.  That it says nothing is missing of the snapshot, and not of what waits: who merges
+ * that need not forget all else that is known of it.
+ */
+static int add_told(struct ctl *c, const struct told_by *t, struct rpc_gpu_snapshot_result *s)
+{
+	const char *missing;
+	int r = told_ask(c, t, &s->why, &missing);
+
+	if (r == 0 && missing) {
+		ctl_note(c, "missing: " TOLD_WHAT ": %s", missing);
+		r = host_miss(&c->arena, s, TOLD_WHAT, missing);
+		return r < 0 ? ctl_fail(c, -r, "the document") : 0;
+	}
+	return r;
 }
 
 /* Why there is no session, where the threads alone are shown; or NULL. */
@@ -144,11 +163,17 @@ static uint32_t host_pid;
 static int take(struct ctl *c, const struct rpc_gpu_snapshot_params *p,
 		struct rpc_gpu_snapshot_result *ret)
 {
+	struct told_by told = { .proc_fd = -1 };
 	int r;
 
 	if (without_gpu)
 		return take_threads(c, host_pid, ret);
+	if (ras && p->why)
+		told_open(c, &told);
 	r = ctl_called(c, rpc_client_gpu_snapshot(c->client, p, &c->arena, ret, &c->err));
+	if (r == 0 && ras && ret->has_why)
+		r = add_told(c, &told, ret);
+	told_close(&told);
 	return r == 0 && host ? add_host(c, ret) : r;
 }
 
@@ -156,7 +181,7 @@ static int print_document(struct ctl *c, const struct rpc_gpu_snapshot_result *s
 {
 	auto_out struct out text = { 0 };
 
-	if (!host)
+	if (!host && !ras)
 		return ctl_print_result(c);
 	rpc_gpu_snapshot_result_encode(&text, s);
 	return ctl_print_json(c, &text);
@@ -171,6 +196,8 @@ static int take_one(struct ctl *c, const struct rpc_gpu_snapshot_params *p)
 
 	if (r == 0)
 		r = ctl_is_json(c) ? print_document(c, &result) : snapshot_show(c, &page);
+	if (r == 0 && !ctl_is_json(c) && result.has_why)
+		told_show(c, &result.why);
 	return r < 0 ? r : status_of(c, &result);
 }
 
@@ -259,6 +286,8 @@ static int check_options(struct ctl *c, uint32_t *ret_again_ms, uint32_t *ret_tw
 		return ctl_usage(c, "--arguments and --queues-only exclude each other");
 	if (why && queues_only)
 		return ctl_usage(c, "--why and --queues-only exclude each other");
+	if (ras && (!why || c->core))
+		return ctl_usage(c, c->core ? "--ras needs a process: nobody answers for a core" : "--ras needs --why");
 	if (twice && (!why || again))
 		return ctl_usage(c, "--twice needs --why, and excludes --again");
 	if (twice && *twice) {

@@ -38,7 +38,7 @@
 #define NODE_PIDS_MAX  16384
 
 static const char *pids, *hosts_path, *slurm, *slurm_node, *pods, *pod_uids, *agents, *context, *deadline, *page_path;
-static bool all, waits;
+static bool all, waits, ras;
 
 static const struct argv_option options[] = {
 	{ "pids", 0, ARGV_STRING, &pids, "PID", "these processes of this machine, joined by commas" },
@@ -51,6 +51,7 @@ static const struct argv_option options[] = {
 	{ "kube-context", 0, ARGV_STRING, &context, "NAME", "context of kubectl" },
 	{ "pod-uids", 0, ARGV_STRING, &pod_uids, "UID", "processes of these pods on this node, joined by commas" },
 	{ "why", 0, ARGV_FLAG, &waits, NULL, "also what they wait for, by two samples a second apart, where ranks wait for each other" },
+	{ "ras", 0, ARGV_FLAG, &ras, NULL, "with --why: also ask NCCL's own status socket, of each process, what its ranks have launched" },
 	{ "deadline", 0, ARGV_STRING, &deadline, "TIME", "be done by then, with what there is (default 10s)" },
 	{ "report", 0, ARGV_STRING, &page_path, "FILE", "also write one page of HTML" },
 	{ 0 },
@@ -226,6 +227,8 @@ int job_add_process(struct job *j, uint32_t pid)
 		argv[n++] = "--why";
 		argv[n++] = "--twice";
 	}
+	if (j->ras)
+		argv[n++] = "--ras";
 	kept = job_keep_argv(j, argv, n);
 	return kept ? job_add_task(j, process_name(j, pid), kept) : ctl_fail(j->c, ENOMEM, "the job");
 }
@@ -341,7 +344,7 @@ static const char *const *host_argv(struct job *j, const char *name)
 	if (j->c->max_stop_ms)
 		argv[n - 1] = rpc_arena_printf(a, "%s --max-stop=%ums", argv[n - 1], j->c->max_stop_ms);
 	if (j->waits)
-		argv[n - 1] = rpc_arena_printf(a, "%s --why", argv[n - 1]);
+		argv[n - 1] = rpc_arena_printf(a, "%s --why%s", argv[n - 1], j->ras ? " --ras" : "");
 	return job_keep_argv(j, argv, n);
 }
 
@@ -435,6 +438,8 @@ static const char *const *node_argv(struct job *j, const char *node)
 		argv[n++] = rpc_arena_printf(a, "--max-stop=%ums", j->c->max_stop_ms);
 	if (j->waits)
 		argv[n++] = "--why";
+	if (j->ras)
+		argv[n++] = "--ras";
 	return job_keep_argv(j, argv, n);
 }
 
@@ -585,7 +590,7 @@ static int look(struct job *j, struct hosts *h)
 
 static int run(struct ctl *c, int argc, char **argv)
 {
-	struct job j = { .c = c, .merge = merge_create(), .waits = waits };
+	struct job j = { .c = c, .merge = merge_create(), .waits = waits, .ras = ras };
 	struct hosts h = { 0 };
 	uint32_t ms = DEADLINE_MS;
 	const int ways = (pids != NULL) + all + (hosts_path != NULL) + (slurm != NULL) + (slurm_node != NULL) +
@@ -596,6 +601,8 @@ static int run(struct ctl *c, int argc, char **argv)
 		r = ctl_usage(c, "one of --pids, --all, --hosts, --slurm, --slurm-node, --kubernetes and --pod-uids says whom to look at");
 	if (r == 0 && (agents || context) && !pods)
 		r = ctl_usage(c, "--agents and --kube-context go with --kubernetes");
+	if (r == 0 && ras && !waits)
+		r = ctl_usage(c, "--ras needs --why");
 	if (r == 0 && deadline)
 		r = args_duration(c, "--deadline", deadline, DEADLINE_MAX_MS, &ms);
 	if (r == 0 && ms < JOB_DEADLINE_MIN_MS)

@@ -9,7 +9,7 @@
 #include "ctl/job/collect.h"
 
 #define JOB_DEADLINE_MIN_MS 100
-#define JOB_ARGUMENTS_MAX   20 /**< Most words of a program that is asked. */
+#define JOB_ARGUMENTS_MAX   24 /**< Most words of a program that is asked. */
 
 /** What the functions of one job work on. */
 struct job {
@@ -17,6 +17,7 @@ struct job {
 	struct merge *merge;
 	uint64_t deadline_ns;
 	bool waits; /**< Also what waits, by two samples. */
+	bool ras;   /**< With that: also what NCCL says of itself. */
 	struct collect_task *tasks; /**< One for each that is asked. */
 	size_t n;
 	struct rpc_arena answer; /**< One at a time. */

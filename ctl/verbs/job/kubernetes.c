@@ -165,6 +165,8 @@ const char *const *kubernetes_argv(struct job *j, const char *node)
 		argv[n++] = rpc_arena_printf(a, "--max-stop=%ums", j->c->max_stop_ms);
 	if (j->waits)
 		argv[n++] = "--why";
+	if (j->ras)
+		argv[n++] = "--ras";
 	return job_keep_argv(j, argv, n);
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "ctl/ctl.h"
+#include "ctl/verbs/job/merge_told.h"
 
 /* What the functions of one merge work on. */
 struct job {
@@ -109,7 +110,7 @@ int merge_show(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 
 	if (!ctl_is_json(c)) {
 		r = merge_print(&c->arena, &c->output.text, s, &form);
-		return r < 0 ? ctl_fail(c, -r, "writing the tree") : 0;
+		return r < 0 ? ctl_fail(c, -r, "writing the tree") : merge_told_show(c, s);
 	}
 	rpc_gpu_snapshot_result_encode(&text, s);
 	return ctl_print_json(c, &text);

@@ -15,9 +15,11 @@
 #include "ctl/nccl/ask.h"
 #include "ctl/nccl/place.h"
 #include "ctl/nccl/report.h"
+#include "ctl/terminal/text.h"
 
-#define WHAT	 "what NCCL says of itself"
 #define COMM_MAX 64
+/* Communicators that are shown without --verbose. */
+#define SHOWN	 2
 
 /* ------------------------------------------------------------------ the process -------------- */
 
@@ -83,33 +85,20 @@ static int ask(struct ctl *c, struct nccl_place *p, struct rpc_nccl_told *ret, s
 	return ret->address ? 0 : agent_err_no_memory(err, "ask NCCL");
 }
 
-static int miss(struct ctl *c, struct rpc_why_get_result *r, const char *why)
-{
-	const char **list = rpc_arena_array(&c->arena, r->n_missing + 1, sizeof(*list));
-	const char *text = rpc_arena_printf(&c->arena, WHAT ": %s", why);
-
-	if (!list || !text)
-		return ctl_fail(c, ENOMEM, "the document");
-	for (size_t i = 0; i < r->n_missing; i++)
-		list[i] = r->missing[i];
-	list[r->n_missing++] = text;
-	r->missing = list;
-	r->complete = false;
-	return 0;
-}
-
-int told_ask(struct ctl *c, const struct told_by *t, struct rpc_why_get_result *r)
+int told_ask(struct ctl *c, const struct told_by *t, struct rpc_why_get_result *r, const char **ret_missing)
 {
 	struct nccl_place place = { .net_fd = -1 };
 	struct agent_err err = t->err;
 	int e = t->proc_fd < 0 ? -ESRCH : nccl_place_find(t->proc_fd, &place, &err);
 
+	*ret_missing = NULL;
 	if (e == 0)
 		e = ask(c, &place, &r->told_by_nccl, &err);
 	nccl_place_deinit(&place);
 	if (e < 0) {
 		r->told_by_nccl = (struct rpc_nccl_told){ 0 };
-		return miss(c, r, err.message);
+		*ret_missing = rpc_arena_strdup(&c->arena, err.message);
+		return *ret_missing ? 0 : ctl_fail(c, ENOMEM, "the document");
 	}
 	r->has_told_by_nccl = true;
 	nccl_report_join(&r->told_by_nccl, r->collectives, r->n_collectives);
@@ -118,7 +107,7 @@ int told_ask(struct ctl *c, const struct told_by *t, struct rpc_why_get_result *
 
 /* ------------------------------------------------------------------ words -------------------- */
 
-const char *told_text(struct ctl *c, const struct rpc_why_get_result *r, const struct rpc_nccl_communicator *k)
+static const char *told_text(struct ctl *c, const struct rpc_why_get_result *r, const struct rpc_nccl_communicator *k)
 {
 	auto_out struct out text = { 0 };
 
@@ -129,4 +118,38 @@ const char *told_text(struct ctl *c, const struct rpc_why_get_result *r, const s
 	out_str(&text, ": ");
 	nccl_report_put(&text, k);
 	return out_error(&text) ? "" : rpc_arena_strdup(&c->arena, text.data);
+}
+
+void told_line(struct ctl *c, const char *head, const char *text, const char *confidence)
+{
+	auto_out struct out line = { 0 };
+
+	out_fmt(&line, "%-*s", TOLD_INDENT, head);
+	text_put(&line, "", text ? text : "", "");
+	if (confidence)
+		out_fmt(&line, "  [%s]", confidence);
+	if (line.data)
+		text_wrap(&c->output.text, line.data, line.size, c->output.width, TOLD_INDENT);
+}
+
+void told_show(struct ctl *c, const struct rpc_why_get_result *r)
+{
+	const struct rpc_nccl_told *told = &r->told_by_nccl;
+	const size_t shown = c->verbose || told->n_communicators < SHOWN ? told->n_communicators : SHOWN;
+	const char *confidence = show_name(&c->arena, &rpc_confidence_enum, told->confidence);
+	size_t joined = 0;
+
+	if (!r->has_told_by_nccl)
+		return;
+	for (size_t i = 0; i < told->n_communicators; i++) {
+		joined += told->communicators[i].has_collective;
+		if (i < shown)
+			told_line(c, "NCCL", told_text(c, r, &told->communicators[i]), confidence);
+	}
+	if (told->communicators_count > shown)
+		told_line(c, "", rpc_arena_printf(&c->arena, "(%zu more communicators of NCCL%s)",
+						  told->communicators_count - shown, c->verbose ? "" : ": --verbose"), NULL);
+	if (r->n_collectives > joined)
+		told_line(c, "", rpc_arena_printf(&c->arena, "(of what the waves execute, %zu fit none of NCCL's communicators, or several)",
+						  r->n_collectives - joined), NULL);
 }

@@ -16,10 +16,26 @@ struct told_by {
 void told_open(struct ctl *c, struct told_by *ret);
 void told_close(struct told_by *t);
 
-/** Ask NCCL, and put into a document what it says, or that this is missing.  @return 0, negative with c->err. */
-int told_ask(struct ctl *c, const struct told_by *t, struct rpc_why_get_result *r);
+/** What is missing where it says nothing. */
+#define TOLD_WHAT "what NCCL says of itself"
 
-/** What is told of a communicator, in one sentence; the texts in it are a stranger's. */
-const char *told_text(struct ctl *c, const struct rpc_why_get_result *r, const struct rpc_nccl_communicator *k);
+/**
+ * Ask NCCL, and put into a document what it says.
+ * @param ret_missing  Why that is not known, for the document to say; NULL: it is.
+ * @return 0, negative with c->err.
+ */
+int told_ask(struct ctl *c, const struct told_by *t, struct rpc_why_get_result *r, const char **ret_missing);
+
+/** Columns of what stands in front of a line. */
+#define TOLD_INDENT 7
+
+/**
+ * Append a line.
+ * @param text        It may be a stranger's.
+ * @param confidence  NULL: it has none.
+ */
+void told_line(struct ctl *c, const char *head, const char *text, const char *confidence);
+/** Append what is told of each communicator: hearsay, which stands behind the causes and is none. */
+void told_show(struct ctl *c, const struct rpc_why_get_result *r);
 
 #endif /* CTL_VERBS_WAIT_TOLD_H */

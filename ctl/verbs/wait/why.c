@@ -8,7 +8,6 @@
 #include "ctl/cli_words.h"
 #include "ctl/ctl.h"
 #include "ctl/document/vendor_words.h"
-#include "ctl/terminal/text.h"
 #include "ctl/verbs/wait/told.h"
 #include "protocol/wait_kind.h"
 
@@ -18,9 +17,7 @@
 /* How much is shown without --verbose. */
 #define CAUSES_SHOWN 4
 #define WAITS_SHOWN  8
-#define TOLD_SHOWN   2
 #define CHAIN_MAX    8
-#define INDENT	     7
 
 static const char *twice;
 static const char *ras;
@@ -35,18 +32,6 @@ static const struct argv_option options[] = {
 static const char *confidence_of(struct ctl *c, enum rpc_confidence value)
 {
 	return show_name(&c->arena, &rpc_confidence_enum, value);
-}
-
-static void put_line(struct ctl *c, const char *head, const char *text, const char *confidence)
-{
-	auto_out struct out line = { 0 };
-
-	out_fmt(&line, "%-*s", INDENT, head);
-	text_put(&line, "", text, "");
-	if (confidence)
-		out_fmt(&line, "  [%s]", confidence);
-	if (line.data)
-		text_wrap(&c->output.text, line.data, line.size, c->output.width, INDENT);
 }
 
 /* ------------------------------------------------------------------ chains ------------------- */
@@ -118,7 +103,7 @@ static void print_chain(struct ctl *c, const struct rpc_why_get_result *r, uint3
 	for (unsigned i = 0; e && i < CHAIN_MAX; i++) {
 		const struct rpc_wait *w = wait_of(r, e->from);
 
-		put_line(c, "", rpc_arena_printf(&c->arena, "<- %s", link_text(c, r, e->from)),
+		told_line(c, "", rpc_arena_printf(&c->arena, "<- %s", link_text(c, r, e->from)),
 			 confidence_of(c, e->confidence));
 		if (w && w->alike > alike)
 			alike = w->alike;
@@ -127,14 +112,14 @@ static void print_chain(struct ctl *c, const struct rpc_why_get_result *r, uint3
 		e = node == begin ? NULL : edge_to(r, node);
 	}
 	if (alike > 1)
-		put_line(c, "", rpc_arena_printf(&c->arena, "%u %s are in this state", alike,
+		told_line(c, "", rpc_arena_printf(&c->arena, "%u %s are in this state", alike,
 						 vendor_word(r->vendor, "workgroups")), NULL);
 }
 
 static void print_cause(struct ctl *c, const struct rpc_why_get_result *r, const struct rpc_wait_cause *cause,
 			const char *head)
 {
-	put_line(c, head, cause->text, confidence_of(c, cause->confidence));
+	told_line(c, head, cause->text, confidence_of(c, cause->confidence));
 	print_chain(c, r, cause->node);
 }
 
@@ -142,7 +127,7 @@ static void print_cause(struct ctl *c, const struct rpc_why_get_result *r, const
 
 static void print_wait(struct ctl *c, const struct rpc_wait *w)
 {
-	put_line(c, w->has_stuck ? w->stuck ? "STUCK" : "MOVES" : "WAITS", w->text, confidence_of(c, w->confidence));
+	told_line(c, w->has_stuck ? w->stuck ? "STUCK" : "MOVES" : "WAITS", w->text, confidence_of(c, w->confidence));
 }
 
 /* What one rank knows of others: no more than that they have sent nothing. */
@@ -164,33 +149,11 @@ static void print_collective(struct ctl *c, const struct rpc_collective *k)
 	const char *number = k->has_number ? rpc_arena_printf(&c->arena, "operation 0x%" PRIx64, k->number) :
 					     "operations that are not told apart";
 
-	put_line(c, "RANK",
+	told_line(c, "RANK",
 		 rpc_arena_printf(&c->arena, "%u of a communicator of %u: in %s, %s (%u waves of queue %u)%s", k->rank, k->ranks,
 				  k->operation ? k->operation : "a collective operation", number, k->waves, k->queue_id,
 				  awaited_text(c, k)),
 		 confidence_of(c, k->confidence));
-}
-
-/* Hearsay, which stands behind the causes and is none. */
-static void print_told(struct ctl *c, const struct rpc_why_get_result *r)
-{
-	const struct rpc_nccl_told *told = &r->told_by_nccl;
-	const size_t shown = c->verbose || told->n_communicators < TOLD_SHOWN ? told->n_communicators : TOLD_SHOWN;
-	size_t joined = 0;
-
-	if (!r->has_told_by_nccl)
-		return;
-	for (size_t i = 0; i < told->n_communicators; i++) {
-		joined += told->communicators[i].has_collective;
-		if (i < shown)
-			put_line(c, "NCCL", told_text(c, r, &told->communicators[i]), confidence_of(c, told->confidence));
-	}
-	if (told->communicators_count > shown)
-		put_line(c, "", rpc_arena_printf(&c->arena, "(%zu more communicators of NCCL%s)", told->communicators_count - shown,
-						 c->verbose ? "" : ": --verbose"), NULL);
-	if (r->n_collectives > joined)
-		put_line(c, "", rpc_arena_printf(&c->arena, "(of what the waves execute, %zu fit none of NCCL's communicators, or several)",
-						 r->n_collectives - joined), NULL);
 }
 
 /* What two samples show and do not prove. */
@@ -229,17 +192,17 @@ static int print_text(struct ctl *c, const struct rpc_why_get_result *r)
 	for (; n < r->n_causes && r->causes[n].culprit && n < causes; n++)
 		print_cause(c, r, &r->causes[n], n ? "ALSO" : "CAUSE");
 	if (!n)
-		put_line(c, "", no_culprit(c, r), NULL);
+		told_line(c, "", no_culprit(c, r), NULL);
 	for (size_t i = n; i < r->n_causes && i < causes; i++)
 		if (is_candidate(r, &r->causes[i]))
 			print_cause(c, r, &r->causes[i], "MAYBE");
-	print_told(c, r);
+	told_show(c, r);
 	for (size_t i = 0; i < r->n_waits && i < waits; i++)
 		print_wait(c, &r->waits[i]);
 	for (size_t i = 0; i < r->n_collectives; i++)
 		print_collective(c, &r->collectives[i]);
 	if (r->n_waits > waits)
-		out_fmt(&c->output.text, "%*s(%zu more: --verbose)\n", INDENT, "", r->n_waits - waits);
+		out_fmt(&c->output.text, "%*s(%zu more: --verbose)\n", TOLD_INDENT, "", r->n_waits - waits);
 	return 0;
 }
 
@@ -253,6 +216,25 @@ static int print_document(struct ctl *c, const struct rpc_why_get_result *r)
 		return ctl_print_result(c);
 	rpc_why_get_result_encode(&text, r);
 	return ctl_print_json(c, &text);
+}
+
+/* Ask NCCL, and say in the document what it says, or that this is missing. */
+static int add_told(struct ctl *c, const struct told_by *t, struct rpc_why_get_result *r)
+{
+	const char *why, **list;
+	int e = told_ask(c, t, r, &why);
+
+	if (e < 0 || !why)
+		return e;
+	list = rpc_arena_array(&c->arena, r->n_missing + 1, sizeof(*list));
+	if (!list)
+		return ctl_fail(c, ENOMEM, "the document");
+	for (size_t i = 0; i < r->n_missing; i++)
+		list[i] = r->missing[i];
+	list[r->n_missing++] = rpc_arena_printf(&c->arena, TOLD_WHAT ": %s", why);
+	r->missing = list;
+	r->complete = false;
+	return rpc_arena_error(&c->arena) ? ctl_fail(c, ENOMEM, "the document") : 0;
 }
 
 static int look(struct ctl *c, struct rpc_why_get_params *p, struct rpc_why_get_result *ret)
@@ -307,7 +289,7 @@ static int run(struct ctl *c, int argc, char **argv)
 		told_open(c, &told);
 	r = twice ? look_twice(c, &p, pause_ms, &result) : look(c, &p, &result);
 	if (ras) {
-		r = r == 0 ? told_ask(c, &told, &result) : r;
+		r = r == 0 ? add_told(c, &told, &result) : r;
 		told_close(&told);
 	}
 	if (r == 0)

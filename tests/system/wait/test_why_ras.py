@@ -284,3 +284,68 @@ def test_another_network_namespace():
                 refused(run, "the process has another network namespace, which only root may enter")
                 assert outer.lines == []
             inner.kill()
+
+
+def snapshots(directory, texts):
+    """A snapshot of each process, to which NCCL has said what its text says."""
+    files = []
+    for i, text in enumerate(texts):
+        with Ras() as ras, Told(ras.address) as s:
+            ras.text = text(s.app.pid) if text else "nothing of the kind"
+            files.append(directory / f"rank{i}.json")
+            shown = s.ctl("snapshot", s.app.pid, "--why", "--ras", "-j", "-o", files[-1])
+            assert shown.returncode == (0 if text else 8), shown.stderr
+            assert text or "missing: what NCCL says of itself: its report cannot be read" in shown.stderr, shown.stderr
+    return files
+
+
+def run(*args):
+    return subprocess.run([BIN / "gpu-agentctl", *args], check=False, capture_output=True, text=True, timeout=60)
+
+
+def test_what_is_told_outlives_a_merge(tmp_path):
+    """Each rank of a merged document has what NCCL has said to it, also when that is merged again."""
+    behind = [lambda pid: report(communicator(0xabc, ranks(pid, counts={"AllReduce": 117}))),
+              lambda pid: report(communicator(0xabc, ranks(pid)), communicator(0xdef, [rank(0, pid)])), None]
+    files = snapshots(tmp_path, behind)
+    alone = [json.loads(file.read_text()) for file in files]
+    # That NCCL says nothing is missing of the snapshot, and all is known of what waits.
+    assert alone[2]["why"]["complete"] and not alone[2]["complete"] and "told_by_nccl" not in alone[2]["why"]
+    two, all_of_them = tmp_path / "two.json", tmp_path / "all.json"
+    assert run("merge", *files[:2], "-j", "-o", two).returncode == 0
+    assert run("merge", two, files[2], "-j", "-o", all_of_them).returncode == 8
+    merged = json.loads(all_of_them.read_text())
+    assert [r.get("told_by_nccl") for r in merged["ranks"]] == [d["why"].get("told_by_nccl") for d in alone]
+    assert merged["ranks"][0]["told_by_nccl"]["communicators"][0]["collective"] == 0
+    assert merged["ranks"][0]["collectives"][0]["rank"] == 2
+    text = one_line(run("merge", all_of_them))
+    # Of two that were told of one communicator, it is the later one.
+    assert "NCCL rank1 was told of communicator 0xabc of 4: all ranks have launched 118 AllReduce" in text, text
+    assert "NCCL rank1 was told of communicator 0xdef of 1: " in text and text.count("NCCL rank") == 2, text
+    text = one_line(run("merge", files[0]))
+    assert "NCCL rank0 was told of communicator 0xabc of 4: AllReduce launched 118 times, but 117 by rank 1" in text, text
+
+
+def test_nobody_is_asked_without_why(tmp_path):
+    with Ras() as ras, Told(ras.address) as s:
+        shown = s.ctl("snapshot", s.app.pid, "--ras")
+        assert shown.returncode == 2 and "--ras needs --why" in shown.stderr, shown
+        shown = s.ctl("job", "--pids", s.app.pid, "--ras")
+        assert shown.returncode == 2 and "--ras needs --why" in shown.stderr, shown
+        assert ras.lines == []
+
+
+def test_the_page_of_a_snapshot_has_it():
+    with Ras() as ras, Told(ras.address) as s:
+        ras.text = report(communicator(0xabc, ranks(s.app.pid)))
+        shown = s.ctl("snapshot", s.app.pid, "--why", "--ras")
+        assert shown.returncode == 0 and ALL in one_line(shown).replace("NCCL says", "NCCL   says"), shown.stdout
+        assert "NCCL" not in s.ctl("snapshot", s.app.pid, "--why").stdout
+
+
+def test_a_job_keeps_what_is_told():
+    with Ras() as ras, Told(ras.address) as s:
+        ras.text = report(communicator(0xabc, ranks(s.app.pid)))
+        shown = s.ctl("job", "--pids", s.app.pid, "--why", "--ras", "--deadline=60s", "-j")
+        (told,) = [r["told_by_nccl"] for r in json.loads(shown.stdout)["ranks"]]
+        assert told["communicators"][0]["hash"] == "0xabc"
