@@ -175,6 +175,25 @@ static void set_state(struct calls *to, const void *words, const void *packets)
 	to->state = hash_bytes(to->state ^ hash_mix(to->doorbell), packets, size);
 }
 
+/* @return whether what moves when a wave is answered could be read once more, and whether it is the same. */
+static bool read_again(struct look *l, const struct waits_hostcall *b, const void *packets, bool *ret_is_same)
+{
+	const size_t size = waits_hostcall_again(b);
+	auto_free uint8_t *again = size ? malloc(size) : NULL;
+
+	*ret_is_same = true;
+	if (!size)
+		return true;
+	if (!again) {
+		l->failed = true;
+		return false;
+	}
+	if (!look_read(l, b->at, again, size))
+		return false;
+	*ret_is_same = !memcmp(packets, again, size);
+	return true;
+}
+
 /* @return 1: read; 0: it has moved meanwhile; -errno: it is no buffer that is known, or cannot be read (-EIO). */
 static int read_once(struct callers *c, uint64_t address, struct calls *ret)
 {
@@ -182,6 +201,7 @@ static int read_once(struct callers *c, uint64_t address, struct calls *ret)
 	auto_free uint8_t *packets = NULL, *marks = NULL;
 	struct look *l = c->look;
 	uint64_t doorbell;
+	bool is_same;
 	size_t size;
 	int r;
 
@@ -201,10 +221,11 @@ static int read_once(struct callers *c, uint64_t address, struct calls *ret)
 		return -ENOMEM;
 	}
 	ret->has_doorbell = read_doorbell(l, ret->buffer.doorbell, &ret->doorbell);
-	if (!look_read(l, ret->buffer.headers, packets, size) || !look_read(l, address, again, sizeof(again)))
+	if (!look_read(l, ret->buffer.at, packets, size) || !look_read(l, address, again, sizeof(again)) ||
+	    !read_again(l, &ret->buffer, packets, &is_same))
 		return -EIO;
 	if (read_doorbell(l, ret->buffer.doorbell, &doorbell) != ret->has_doorbell || doorbell != ret->doorbell ||
-	    memcmp(words, again, sizeof(words)) != 0)
+	    !is_same || memcmp(words, again, sizeof(words)) != 0)
 		return 0;
 	set_state(ret, words, packets);
 	r = waits_hostcall_calls(&ret->buffer, packets, size, marks, &ret->calls);
@@ -214,8 +235,10 @@ static int read_once(struct callers *c, uint64_t address, struct calls *ret)
 /* What kernels were given, and what is there, was written by the process. */
 static void tell_problem(struct look *l, const struct caller *from, int error)
 {
-	const char *text = "is not laid out as known, or its packets do not fit together";
+	const char *text = "is not laid out as known";
 
+	if (error == -EBADMSG)
+		text = "has packets that do not fit together";
 	if (error == -EIO)
 		text = "is not readable";
 	if (error == -E2BIG)
@@ -309,14 +332,17 @@ static const char *host_text(struct look *l, const char *calls, int64_t listener
 
 static void add_evidence(struct look *l, struct rpc_wait *to, const struct caller *from, const struct calls *c)
 {
+	const bool has_stacks = c->buffer.layout == WAITS_HOSTCALL_STACKS;
+
 	look_add_evidence(l, to, WAITS_HOSTCALL_ARGUMENT,
 			  rpc_arena_printf(l->arena, "0x%llx", (unsigned long long)from->buffer));
 	look_add_evidence(l, to, "packets",
-			  rpc_arena_printf(l->arena, "%u, of which %u %s free", c->buffer.packets, c->calls.free,
-					   c->calls.free == 1 ? "is" : "are"));
-	look_add_evidence(l, to, "not answered, and not taken by the host",
+			  rpc_arena_printf(l->arena, "%u, of which %u %s free%s", c->buffer.packets, c->calls.free,
+					   c->calls.free == 1 ? "is" : "are", has_stacks ? "" : " or answered"));
+	look_add_evidence(l, to, has_stacks ? "not answered, and not taken by the host" : "not answered",
 			  rpc_arena_printf(l->arena, "%u", c->calls.ready));
-	look_add_evidence(l, to, "not answered, and taken", rpc_arena_printf(l->arena, "%u", c->calls.taken));
+	if (has_stacks)
+		look_add_evidence(l, to, "not answered, and taken", rpc_arena_printf(l->arena, "%u", c->calls.taken));
 	look_add_evidence(l, to, "lanes",
 			  rpc_arena_printf(l->arena, "%llu", (unsigned long long)c->calls.lanes));
 	if (c->has_doorbell)
@@ -328,8 +354,8 @@ static void add_evidence(struct look *l, struct rpc_wait *to, const struct calle
 /* ------------------------------------------------------------------ one buffer --------------- */
 
 /*
- * A wave that has stopped may have been writing its packet, which looks as if the host had taken it.  Without the
- * doorbell, calls that were answered and made again look like those before.
+ * A wave that has stopped may have been writing its packet, which with stacks looks as if the host had taken it.
+ * Without the doorbell, calls that were answered and made again look like those before.
  */
 static bool is_firm(const struct caller *from, const struct calls *c)
 {
