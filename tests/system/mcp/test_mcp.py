@@ -267,6 +267,7 @@ WAITS = {
     ("amd", "fault-at-barrier"): r"CAUSE  wave 3 of workgroup \(0,0,0\) of gemm, .* \(train\.hip:61\), has stopped \(memory_violation\)",
     ("amd", "late-at-barrier"): r"CAUSE  wave 3 of workgroup \(0,0,0\) of gemm, .* \(train\.hip:72\), is the same in both samples",
     ("amd", "no-answer"): r"CAUSE  the host, which has not answered 3 calls \(printf\) by check \(.*\), and has no thread ",
+    ("amd", "no-answer-phases"): r"CAUSE  the host, which has not answered 3 calls \(printf\) by check \(.*\), and has no thread ",
     ("amd", "no-packet"): r"CAUSE  the host, whose thread \d+ \(Hostcall Listen\) has not answered 4 calls \(memory\) by check ",
     ("amd", "no-signal"): r"CAUSE  the host, a copy engine or another process: no packet in the queues of this process gives signal 0x",
     ("amd", "other-collective"): r"RANK   2 of a communicator of 4: in AllGather, operation 0x28c ",

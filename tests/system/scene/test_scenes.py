@@ -38,7 +38,7 @@ SCENES = {
 # Those about waits are in test_why_scenes.py, other-collective in test_collective_scenes.py, crossed-collectives in test_circle_scenes.py
 # and test_nccl_scenes.py, late-rank in the latter, crossed-pairs and late-leaf in test_nccl_work_scenes.py.
 WAITS = {"amd": ["absent-from-grid", "behind-a-fault", "crossed-collectives", "fault-at-barrier", "late-at-barrier", "no-answer",
-                 "no-packet", "no-signal", "other-collective", "own-stream", "two-streams"],
+                 "no-answer-phases", "no-packet", "no-signal", "other-collective", "own-stream", "two-streams"],
          "cuda": ["crossed-barriers", "crossed-collectives", "crossed-pairs", "exited-at-barrier", "exited-before-grid",
                   "fault-at-barrier", "fault-before-cluster", "late-leaf", "late-rank", "retired-consumers", "two-places", "unset-flag"]}
 PROGRAM = {"amd": "gpu-agent-simapp", "cuda": "gpu-agent-cuda-simapp"}

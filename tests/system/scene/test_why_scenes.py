@@ -17,6 +17,7 @@ from harness import BIN, LONG_STOP, ROOT, CudaScene, Scene
 WAITS = ROOT / "sim/scenes/cuda/waits-sm_90.cubin"
 FAULT = "wave 3 of workgroup (0,0,0) of gemm, at gemm+0x70 (train.hip:61), has stopped (memory_violation)"
 # Of each scene: what the first line says, how sure that is, whether one sample is enough, and how the scene goes on.
+NO_ANSWER = "the host, which has not answered 3 calls (printf) by check (packet 0 of queue 0), and has no thread named Hostcall Listen"
 AMD = {
     "absent-from-grid": ("wave 0 of workgroup (39,0,0) of reduce, at reduce+0x50 (grid.hip:48), has stopped (memory_violation)", "inferred",
                          True, "last=spin"),
@@ -28,8 +29,8 @@ AMD = {
     "two-streams": ("a circle: packet 1 of queue ", "proven", True, "left=0"),
     "no-signal": ("the host, a copy engine or another process: no packet in the queues of this process gives signal 0x", "inferred", False,
                   "left=0"),
-    "no-answer": ("the host, which has not answered 3 calls (printf) by check (packet 0 of queue 0), and has no thread named", "inferred",
-                  False, "mark=0"),
+    "no-answer": (NO_ANSWER, "inferred", False, "mark=0"),
+    "no-answer-phases": (NO_ANSWER, "inferred", False, "phase=1"),
     "no-packet": ("the host, whose thread ", "inferred", False, "mark=0,ready=0"),
 }
 CUDA = {

@@ -73,6 +73,12 @@ def late_answer(r, gpu):
     return {"code": ROOT / "sim/scenes/amd/hostcall-gfx90a.co", "again": r.choice([0, 1]), "ms": r.choice([100, 300, 500])}, None
 
 
+def late_phase(r, gpu):
+    device, bell = r.choice([(1, 4), (0, 5)])
+    code = ROOT / "sim/scenes/amd/hostcall-phases-gfx90a.co"
+    return {"code": code, "device": device, "bell": bell, "ms": r.choice([100, 300, 500])}, None
+
+
 def tiny_kernels(r, gpu):
     return {"queues": r.randint(1, 4), "waves": r.randint(1, 4)}, kernel(gpu)
 
@@ -82,7 +88,7 @@ def nothing(r, gpu):
 
 
 MAKERS = [late_wave, idle_poller, persistent, given_flag, tile_loop, asleep, busy_producer, many_packets, late_host, late_answer,
-          tiny_kernels, nothing]
+          late_phase, tiny_kernels, nothing]
 
 
 def test_each_scene_has_its_values():

@@ -13,7 +13,7 @@ import pytest
 
 from harness import ROOT, Scene
 
-CODE = ROOT / "sim/scenes/amd/hostcall-gfx90a.co"
+CODE, PHASES_CODE = (ROOT / f"sim/scenes/amd/hostcall{kind}-gfx90a.co" for kind in ("", "-phases"))
 AT = 0x7F6000000000
 HEADERS, BELL = AT + 56, 0x7F6000010000
 # Of each packet: the next one of its stack, lanes, what it asks for, and the mark.  Free are 3 to 7, and 0 to 2 are taken by the host.
@@ -40,10 +40,34 @@ def script(packets=(), bell="l:-1,l:4", pointer=AT, waves="spin 3", queues="1 0"
     return text + f"waves 0 {groups}; {published}pending 0 {dispatches}; {then}spin"
 
 
+# In the other layout: eight packets, and of each a bit of the device, one of the host, and lanes and what it asks for.
+BITS = AT + 80
+WHO_ASK = [(1, 2), (0x10, 2), (0x8001, 2)]
+
+
+def phase_words(n=8, bits=BITS, **words):
+    known = {"device": bits, "host": bits + 4 * n, "occupied": AT + 0x8000, "headers": bits + 8 * n, "payloads": bits + 24 * n,
+             "signal": BELL, "packets": n, "runtime": 0, "memory": 0, "limit": n}
+    return f"memory {AT:#x} " + ",".join(f"l:{value}" for value in {**known, **words}.values()) + "; "
+
+
+def bits_at(at, bits):
+    return f"memory {at:#x} " + ",".join(f"i:{bit}" for bit in bits) + "; "
+
+
+def phases(device=(1, 1, 0), host=(0, 0, 1), asks=WHO_ASK, then="", waves="spin 3", before="", bell="l:-1,l:4", **words):
+    """As script(), of a kernel whose device library has the other layout."""
+    text = f"runtime ttmp; idle; queues 1 0; load {PHASES_CODE}; {before}memory {BELL:#x} {bell}; {phase_words(**words)}"
+    text += bits_at(BITS, [*device, *[0] * 5]) + bits_at(BITS + 32, [*host, *[0] * 5])
+    text += f"memory {BITS + 64:#x} " + ",".join(f"l:{lanes},i:{service},i:0" for lanes, service in asks) + "; "
+    text += f"dispatch 0 check 640 64 args=p:0x7f6c00000000,l:0,l:0,l:0,p:{AT:#x},l:0,l:0,l:0; "
+    return text + f"waves 0 {waves} __ockl_hostcall_internal+0x35c group=1; packet 0 0 kernel; pending 0 1; {then}spin"
+
+
 class Calls(Scene):
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, of=script, **kwargs):
         super().__init__(app=None, gpus="gfx90a")
-        self.script = script(*args, **kwargs)
+        self.script = of(*args, **kwargs)
 
     def __enter__(self):
         super().__enter__()
@@ -78,6 +102,20 @@ def test_what_is_not_answered():
              "host")], wait
         assert [(doc["nodes"][e["from"]]["kind"], doc["nodes"][e["to"]]["kind"]) for e in doc["edges"]] == [("dispatch", "host")], doc
         assert doc["complete"] and "stuck" not in wait, doc
+
+
+def test_what_is_not_answered_in_phases_is_the_same():
+    with Calls(of=phases) as s:
+        doc = s.document()
+        wait = host_wait(doc)
+        assert wait["who"] == "3 calls of the host (printf) by check (packet 0 of queue 0) wait for an answer", wait
+        assert (wait["waves"], wait["dispatch"], wait["kernel"], wait["confidence"]) == (3, 0, "check", "inferred"), wait
+        assert {e["what"]: e["value"] for e in wait["evidence"]} == {
+            "hidden_hostcall_buffer": hex(AT), "packets": "8, of which 5 are free or answered", "not answered": "3", "lanes": "4",
+            "doorbell": "4", "value": "read when the queues ran again"}, wait
+        assert [p["state"] for p in wait["missing"]] == ["host"] and doc["complete"] and "stuck" not in wait, doc
+        # Its loop compares two words of memory: nothing is said of whom it polls for.
+        assert [w["kind"] for w in doc["waits"]] == ["host"], doc["waits"]
 
 
 def test_calls_of_several_kinds_and_stacks():
@@ -115,9 +153,9 @@ def test_of_several_kernels_of_a_queue_none_is_named():
         assert wait["who"] == "3 calls of the host (printf) by kernels in queue 0 wait for an answer" and "dispatch" not in wait, wait
 
 
-def cause_of_second(moves):
+def cause_of_second(moves, of=script):
     """Something changes between the samples."""
-    with Calls(then=f"wait-line; {moves}") as s:
+    with Calls(of=of, then=f"wait-line; {moves}") as s:
         session = s.attach()
         first = s.rpc.call("why.get", session=session)
         s.app.popen.stdin.write(b"\n")
@@ -126,8 +164,9 @@ def cause_of_second(moves):
         return s.rpc.call("why.get", session=session, since=first["sample"])
 
 
-def test_nothing_has_moved():
-    doc = cause_of_second("")
+@pytest.mark.parametrize("of", [script, phases])
+def test_nothing_has_moved(of):
+    doc = cause_of_second("", of)
     assert [c["end"] for c in doc["causes"] if c["culprit"]] == ["host"] and host_wait(doc)["stuck"] is True, doc
 
 
@@ -142,6 +181,16 @@ def test_nobody_is_accused_where_something_moves(moves):
     assert not [c for c in doc["causes"] if c["culprit"]] and host_wait(doc)["stuck"] is False, doc
 
 
+@pytest.mark.parametrize("moves", [
+    f"memory {BELL + 8:#x} l:5; ",
+    bits_at(BITS + 32, [1]),
+    bits_at(BITS + 32, [1, 1, 0]) + bits_at(BITS, [0, 0, 1]),
+    bits_at(BITS + 12, [1])], ids=["doorbell", "answered", "answered-and-made-again", "another"])
+def test_nobody_is_accused_where_a_phase_moves(moves):
+    doc = cause_of_second(moves, phases)
+    assert not [c for c in doc["causes"] if c["culprit"]] and host_wait(doc)["stuck"] is False, doc
+
+
 @pytest.mark.parametrize(("kind", "ready"), [("memory 1", False), ("spin 1", True)], ids=["stopped", "running"])
 def test_a_wave_that_has_stopped_may_have_been_writing(kind, ready):
     """A packet that is not ready yet looks like one that the host has taken."""
@@ -151,8 +200,16 @@ def test_a_wave_that_has_stopped_may_have_been_writing(kind, ready):
         assert ("CAUSE  the host" in shown.stdout) == ready and "1 call of the host (printf)" in shown.stdout, shown.stdout
 
 
-def test_without_the_doorbell_samples_cannot_be_compared():
-    with Calls(signal=0x1000) as s:
+def test_a_wave_that_has_stopped_has_written_its_phase():
+    """The bit changes when the packet is written."""
+    with Calls(of=phases, device=(1, 0, 0), host=(0, 0, 0), waves="memory 1") as s:
+        shown = s.why("--twice=1100")
+        assert "CAUSE  the host, which has not answered 1 call (printf)" in shown.stdout, shown.stdout
+
+
+@pytest.mark.parametrize("of", [script, phases])
+def test_without_the_doorbell_samples_cannot_be_compared(of):
+    with Calls(of=of, signal=0x1000) as s:
         doc = s.document("--twice=1100")
         assert not [c for c in doc["causes"] if c["culprit"]], doc["causes"]
         assert any("doorbell is not readable" in text for text in doc["missing"]), doc["missing"]
@@ -170,6 +227,11 @@ HOSTILE = {
     "too-many": ({"mask": 32767, "payloads": HEADERS + 24 * 32768}, "has more packets than are looked at"),
     "another-mask": ({"mask": 6}, "is not laid out as known"),
     "another-layout": ({"mask": BELL}, "is not laid out as known"),
+    "phase-of-two-bits": ({"of": phases, "device": (1, 2, 0)}, "do not fit together"),
+    "phases-of-another-number": ({"of": phases, "packets": 7}, "is not laid out as known"),
+    "phases-too-many": ({"of": phases, "n": 16385}, "has more packets than are looked at"),
+    "phases-unmapped": ({"of": phases, "n": 16384}, "is not readable"),
+    "phases-far-away": ({"of": phases, "bits": AT + 0x2000}, "is not laid out as known"),
     "free-in-a-circle": ({"packets": LOOP}, "do not fit together"),
     "ready-in-a-circle": ({"packets": [(8, 1, 2, 1), (9, 1, 2, 1), *PACKETS[2:]], "ready": 9}, "do not fit together"),
     "on-both": ({"ready": 7}, "do not fit together"),
@@ -187,8 +249,9 @@ def test_what_is_no_buffer_is_told_and_accuses_nobody(name):
         assert any(m.startswith("calls of the host: the buffer of queue 0") and text in m for m in doc["missing"]), doc["missing"]
 
 
-@pytest.mark.parametrize("values", [{"pointer": 0}, {"packets": [(0, 1, 2, 0), (8, 1, 2, 0), (1, 1, 2, 0), *FREE]}],
-                         ids=["no-buffer", "answered"])
+@pytest.mark.parametrize("values", [{"pointer": 0}, {"packets": [(0, 1, 2, 0), (8, 1, 2, 0), (1, 1, 2, 0), *FREE]},
+                                    {"of": phases, "device": (1, 0, 1), "host": (1, 0, 1)}],
+                         ids=["no-buffer", "answered", "same-phases"])
 def test_where_nothing_is_asked_nothing_is_said(values):
     with Calls(**values) as s:
         doc = s.document("--twice=1100")
