@@ -70,13 +70,12 @@ def late_host(r, gpu):
 
 
 def late_answer(r, gpu):
-    return {"code": ROOT / "sim/scenes/amd/hostcall-gfx90a.co", "again": r.choice([0, 1]), "ms": r.choice([100, 300, 500])}, None
+    # After the first sample, whose attach takes some 100 ms, and before the second.
+    return {"code": ROOT / "sim/scenes/amd/hostcall-gfx90a.co", "again": r.choice([0, 1]), "ms": r.choice([500, 700, 900])}, None
 
 
 def late_phase(r, gpu):
-    device, bell = r.choice([(1, 4), (0, 5)])
-    code = ROOT / "sim/scenes/amd/hostcall-phases-gfx90a.co"
-    return {"code": code, "device": device, "bell": bell, "ms": r.choice([100, 300, 500])}, None
+    return {"code": ROOT / "sim/scenes/amd/hostcall-phases-gfx90a.co", "ms": r.choice([250, 300, 500])}, None
 
 
 def tiny_kernels(r, gpu):
