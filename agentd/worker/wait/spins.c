@@ -38,6 +38,9 @@ static void look_at_spin(struct look *l, const struct target_spin *s)
 		p.list[i] = polled_of(&s->words[i]);
 	if (polls_end(&p))
 		return;
+	for (uint8_t i = 0; i < s->n_words; i++)
+		if (!s->words[i].has_value)
+			look_missing(l, "words that are polled: memory does not give all of their values");
 	if (!look_add_blocks(l, s, w, &p.list[0].word))
 		polls_add(l, w, whole, &loop, &p);
 }

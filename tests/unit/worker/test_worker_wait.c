@@ -4,6 +4,7 @@
 
 #include "agentd/worker/spin/spin.h"
 #include "agentd/worker/wait/look.h"
+#include "agentd/worker/wait/wait.h"
 #include "agentd/worker/wait/warps.h"
 #include "testlib.h"
 
@@ -91,6 +92,73 @@ static void a_queue_that_goes_on_between_both_passes_is_left_out(void)
 	TEST_EQ(waits_of(READ, 3), 1);
 }
 
+/* ------------------------------------------------------------------ no memory ---------------- */
+
+static unsigned int n_refused;
+
+static ssize_t read_nothing(const void *source, uint64_t address, void *buf, size_t size)
+{
+	(void)source;
+	(void)address;
+	(void)buf;
+	(void)size;
+	n_refused++;
+	return -EIO;
+}
+
+static bool is_missing(const struct rpc_why_get_result *why, const char *text)
+{
+	for (size_t i = 0; i < why->n_missing; i++)
+		if (strstr(why->missing[i], text))
+			return true;
+	return false;
+}
+
+/*
+ * A workgroup of four waves, three of which wait at its barrier as their saved STATUS says, and a queue with a packet.
+ * All that is read beyond that fails, and so does the list of code objects.
+ */
+static void with_every_read_failing_the_kinds_are_told(void)
+{
+	static const struct target_ops ops = { .vendor = RPC_VENDOR_AMD };
+	struct target t = { .ops = &ops, .memory = { .fd = -1, .read = read_nothing } };
+	struct target_device device = { .rpc = { .gpu_id = 7, .has_gfx_target_version = true,
+						 .gfx_target_version = 90010 } };
+	struct rpc_queue queue = { .queue_id = 3, .gpu_id = 7, .type = RPC_QUEUE_TYPE_COMPUTE_AQL,
+				   .has_ring_base = true, .ring_base = RING, .ring_bytes = RING_SIZE,
+				   .has_read_pointer = true, .read_pointer = READ, .has_write_pointer = true,
+				   .write_pointer = WRITE };
+	struct wave waves[4];
+	struct snapshot seen = { .devices = &device, .n_devices = 1, .queues = &queue, .n_queues = 1,
+				 .waves = { .waves = waves, .n_waves = 4 } };
+	const struct wait_options o = { .look_up_ms = 1000 };
+	struct rpc_why_get_result why = { 0 };
+	struct history *history = NULL;
+	struct agent_err err = { 0 };
+	struct rpc_arena arena;
+
+	for (uint32_t i = 0; i < 4; i++)
+		waves[i] = (struct wave){ .pc = 0x7f0000001040 + (i == 3 ? 64 : 0), .gpu_id = 7, .queue_id = 3,
+					  .index = i, .arguments = 0x30000, .kernel_handle = 0x40000, .group_waves = 4,
+					  .state = RPC_WAVE_STATE_RUNNING, .wave_in_group = (uint8_t)i,
+					  .has_dispatch = true, .has_workgroup = true, .has_wave_in_group = true,
+					  .saved = { .status = i < 3 ? 1u << 12 | 1u << 11 : 1u << 11 } };
+	rpc_arena_init(&arena, 1 << 20);
+	n_refused = 0;
+	TEST_EQ_FATAL(wait_tell(&t, &arena, &o, &seen, &history, &why, &err), 0);
+	TEST_EQ_FATAL(why.n_waits, 1);
+	TEST_EQ(why.waits[0].kind, RPC_WAIT_KIND_BARRIER);
+	TEST_EQ(why.waits[0].confidence, RPC_CONFIDENCE_INFERRED);
+	TEST_EQ(why.waits[0].waves, 3);
+	TEST_EQ(n_refused > 0, true);
+	/* What it lacks is named, and nobody is accused. */
+	TEST_EQ(!why.complete && is_missing(&why, "queue 3: its packets are not readable"), true);
+	for (size_t i = 0; i < why.n_causes; i++)
+		TEST_EQ(why.causes[i].culprit, false);
+	wait_history_free(history);
+	rpc_arena_deinit(&arena);
+}
+
 /* ------------------------------------------------------------------ warps -------------------- */
 
 /* What is said of place 0, where lane 1 of warp 0 is, and one lane of another warp. */
@@ -170,7 +238,7 @@ static void one_thing_that_is_missing_hides_no_other(void)
 	TEST_EQ(count_missing(&(struct spins){ .left_out = 3, .cut = 1, .untraced = 5 }, warps, grids), 3);
 }
 
-TEST_SUITE(worker_wait, TEST(what_stands_still_is_told),
+TEST_SUITE(worker_wait, TEST(what_stands_still_is_told), TEST(with_every_read_failing_the_kinds_are_told),
 	   TEST(a_signal_that_moves_between_both_passes_is_left_out),
 	   TEST(a_queue_that_goes_on_between_both_passes_is_left_out),
 	   TEST(lanes_are_told_of_their_own_warp), TEST(warps_beyond_the_mask_are_not_told_as_others),
