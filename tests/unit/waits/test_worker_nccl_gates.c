@@ -182,14 +182,18 @@ static uint32_t try_gate(const struct gate *gate, size_t at, const uint8_t *byte
 	return !good;
 }
 
-/* Each byte with many other values, and the whole of it with some: of what is longer than that, its first word. */
+/*
+ * Each byte with other values, of numbers with all, and the whole of it with some: of what is longer than 8 bytes, the
+ * first of them.
+ */
 static void shut(const struct gate *gate)
 {
 	const size_t size = gate->size < 8 ? gate->size : 8;
+	const uint32_t step = gate->size < 8 ? 1 : gate->size == 8 ? 5 : 51;
 	uint32_t wrong = 0;
 
 	for (size_t i = 0; i < gate->size; i++)
-		for (uint32_t add_up = 1; add_up < 256; add_up += gate->size > 8 ? 51 : 5) {
+		for (uint32_t add_up = 1; add_up < 256; add_up += step) {
 			const uint8_t byte = (uint8_t)(gate->bytes[i] + add_up);
 
 			wrong += try_gate(gate, i, &byte, 1);
