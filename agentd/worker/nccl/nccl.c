@@ -94,34 +94,14 @@ static const struct nccl_function *function_of(const struct nccl_source *from, c
 
 /* ------------------------------------------------------------------ reading ------------------ */
 
-/* Has a ring each of its ranks once?  At most ORDER_AT_ONCE of them. */
-static bool is_ring(const uint8_t *bytes, uint32_t ranks)
-{
-	uint64_t seen[ORDER_AT_ONCE / 64] = { 0 };
-	struct reader at;
-
-	reader_init(&at, bytes, 4 * (size_t)ranks);
-	for (uint32_t i = 0; i < ranks; i++) {
-		const uint32_t rank = reader_u32(&at);
-
-		if (rank >= ranks || seen[rank / 64] >> rank % 64 & 1)
-			return false;
-		seen[rank / 64] |= UINT64_C(1) << rank % 64;
-	}
-	return true;
-}
-
-/*
- * The first two ranks of a ring and the last one, in one call where there are not very many between them: those have to
- * be its ranks as well.
- */
+/* The first two ranks of a ring and the last one, in one call where there are not very many between them. */
 static bool read_order(struct nccl_reading *r, uint64_t address, uint32_t ranks, uint32_t ret[3])
 {
 	uint8_t bytes[4 * ORDER_AT_ONCE];
 	struct reader at;
 	const bool all = ranks <= ORDER_AT_ONCE;
 
-	if (!nccl_read_bytes(r, address, bytes, all ? 4 * ranks : 8) || (all && !is_ring(bytes, ranks)))
+	if (!nccl_read_bytes(r, address, bytes, all ? 4 * ranks : 8))
 		return false;
 	reader_init(&at, bytes, all ? 4 * (size_t)ranks : 8);
 	ret[0] = reader_u32(&at);

@@ -336,8 +336,7 @@ FIRST, STRIDE = 96, 368
 OTHER_LAYOUT = {
     "rank_out_of_range": (COMM, "I", 8), "no_ranks": (COMM + 4, "I", 0), "many_ranks": (COMM + 4, "I", 0xFFFFFFFF),
     "more_ranks": (COMM + 4, "I", 65536), "channels_elsewhere": (COMM + 56, "Q", COMM + 0x1000), "no_channel": (COMM + FIRST, "Q", 0),
-    "order_nowhere": (COMM + FIRST + 16, "Q", 0xFFFFFFFFFFFFFFFC), "a_rank_twice": (ORDER, "I", 5),
-    "other_order": (ORDER, "Q", 4 | 3 << 32),
+    "order_nowhere": (COMM + FIRST + 16, "Q", 0xFFFFFFFFFFFFFFFC), "other_order": (ORDER, "I", 5),
     "previous_out_of_range": (COMM + FIRST + 8, "I", 8),
 }
 UNREAD = {

@@ -79,6 +79,15 @@ uint64_t nccl_image_peers(uint32_t channel)
 	return PEERS + (uint64_t)channel * 8 * NCCL_RANKS;
 }
 
+/*
+ * Later channels lie in front.  Three places of an order are read, so that with too many ranks a ring may be believed
+ * where another one that lies behind it has its rank in front of this one just there.
+ */
+uint64_t nccl_image_order(uint32_t channel)
+{
+	return NCCL_COMM + 0x6000 + 64 * (uint64_t)(NCCL_CHANNELS - 1 - channel);
+}
+
 static uint32_t number_of(uint32_t channel, uint32_t rank, uint32_t connection)
 {
 	return (channel * NCCL_RANKS + rank) * 2 + connection;
@@ -128,7 +137,7 @@ static void make_channel(struct nccl_image *m, uint32_t channel)
 {
 	const struct nccl_release *r = m->release;
 	const uint64_t at = NCCL_COMM + r->first + (uint64_t)channel * r->channel;
-	const uint64_t order = NCCL_ORDERS + 64 * (uint64_t)channel;
+	const uint64_t order = nccl_image_order(channel);
 	uint32_t place = 0;
 
 	plant(m, at, nccl_image_peers(channel), 8);

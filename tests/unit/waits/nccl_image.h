@@ -11,7 +11,6 @@
 #include "agentd/worker/nccl/nccl.h"
 
 #define NCCL_COMM     UINT64_C(0x7f5c00000000)
-#define NCCL_ORDERS   (NCCL_COMM + 0x6000) /**< Of each channel, 64 bytes apart. */
 #define NCCL_BYTES    0x30000u
 #define NCCL_RANK     2u
 #define NCCL_RANKS    8u
@@ -62,6 +61,9 @@ const struct target_collective *nccl_image_read(struct nccl_image *m, struct rpc
 /** @return the next rank behind, or in front of this one, in the ring of a channel. */
 uint32_t nccl_image_next(uint32_t channel);
 uint32_t nccl_image_previous(uint32_t channel);
+
+/** @return where the order of its ring is. */
+uint64_t nccl_image_order(uint32_t channel);
 
 /** @return whether block @p block is told to have received nothing of just those that the image says. */
 bool nccl_image_is_told(const struct nccl_image *m, const struct target_collective *c, uint32_t block);

@@ -115,7 +115,7 @@ static void add_ring(struct gates *g, uint32_t channel, uint32_t blocks)
 {
 	const struct nccl_release *r = image.release;
 	uint8_t *at = image.memory + r->first + (size_t)channel * r->channel;
-	uint8_t *order = image.memory + (NCCL_ORDERS - NCCL_COMM) + 64 * (size_t)channel;
+	uint8_t *order = image.memory + (nccl_image_order(channel) - NCCL_COMM);
 
 	add(g, "previous", at + 8, 4, blocks);
 	add(g, "next", at + 12, 4, blocks);

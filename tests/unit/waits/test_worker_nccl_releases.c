@@ -126,7 +126,7 @@ static bool has_age(size_t release)
 
 	return waits_nccl_place_read(image.memory + waits_nccl_channel_at(layout, 0), WAITS_NCCL_CHANNEL,
 				     tables[release].age, NCCL_RANKS, &place) == 0 &&
-	       get_u32(at(NCCL_ORDERS + 4 * (uint64_t)((NCCL_RANKS - place) % NCCL_RANKS))) == 0;
+	       get_u32(at(nccl_image_order(0) + 4 * (uint64_t)((NCCL_RANKS - place) % NCCL_RANKS))) == 0;
 }
 
 /* What a block keeps is refused, or lies where it does; the communicator has passed, or is as if it had. */
