@@ -243,6 +243,21 @@ static int seize_it(void *data)
 	return seize(*(pid_t *)data);
 }
 
+static void wait_untraced(pid_t pid)
+{
+	char path[64], text[4096] = "";
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	for (int i = 0; i < 10000 && !strstr(text, "TracerPid:\t0\n"); i++) {
+		int fd = open(path, O_RDONLY | O_CLOEXEC);
+		ssize_t n = read(fd, text, sizeof(text) - 1);
+
+		close(fd);
+		text[n > 0 ? n : 0] = '\0';
+		usleep(1000);
+	}
+}
+
 ANSWERS(threads)
 {
 	struct actor a;
@@ -280,6 +295,8 @@ ANSWERS(threads)
 		return;
 	dbg_init(&d, a.pid);
 	answer(env_in_thread(seize_it, &a.pid), "tracer_thread.seize");
+	/* A thread that was joined lets go of whom it traces a moment later. */
+	wait_untraced(a.pid);
 	answer(dbg_enable(&d, 0), "tracer_thread_gone.enable");
 }
 
