@@ -285,7 +285,10 @@ static bool read_polled(const void *ctx, enum waits_sass_space space, uint32_t l
 	struct cudbgshim_place at = l->at;
 
 	at.lane = lane;
-	return cudbgshim_read_memory(l->c->shim, spaces[space], &at, address, buf, size) == 0;
+	/* A flag that the host sets is mostly in memory of the host, which the driver reads by another call. */
+	return cudbgshim_read_memory(l->c->shim, spaces[space], &at, address, buf, size) == 0 ||
+	       (space != WAITS_SASS_SHARED &&
+		cudbgshim_read_memory(l->c->shim, CUDBGSHIM_SPACE_PINNED, &at, address, buf, size) == 0);
 }
 
 static bool read_grid(const void *ctx, uint32_t ret[3])

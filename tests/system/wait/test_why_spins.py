@@ -79,6 +79,19 @@ def test_a_warp_that_polls_is_told_with_its_word(pc):
     assert not culprits(doc) and doc["complete"], doc
 
 
+def test_a_word_in_memory_of_the_host_is_read():
+    """A flag that the host sets is mostly there, and the driver reads it by another call: nothing is missing."""
+    with Flags([*forward(value=None), f"gpu memory pinned {FLAG:#x} hex=06000000"]) as s:
+        doc = s.why()
+    spin, = spins(doc)
+    assert spin["object"] == {"address": hex(FLAG), "bytes": 4, "value": "0x6"} and doc["complete"], doc
+    with Flags(forward(value=None)) as s:
+        doc = s.why()
+    spin, = spins(doc)
+    assert "value" not in spin["object"] and not doc["complete"], doc
+    assert any("memory does not give all of their values" in m for m in doc["missing"]), doc["missing"]
+
+
 @pytest.mark.parametrize("pc", range(0x60, 0x100, 16))
 def test_older_devices_are_understood(pc):
     """The loop of sm_75 has a branch out of it, and two votes; what the word has to be is an argument."""
