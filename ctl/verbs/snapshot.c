@@ -171,10 +171,13 @@ static int take(struct ctl *c, const struct rpc_gpu_snapshot_params *p,
 	if (ras && p->why)
 		told_open(c, &told);
 	r = ctl_called(c, rpc_client_gpu_snapshot(c->client, p, &c->arena, ret, &c->err));
+	/* Threads are read soon after waves: NCCL may take its time. */
+	if (r == 0 && host)
+		r = add_host(c, ret);
 	if (r == 0 && ras && ret->has_why)
 		r = add_told(c, &told, ret);
 	told_close(&told);
-	return r == 0 && host ? add_host(c, ret) : r;
+	return r;
 }
 
 static int print_document(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
@@ -288,6 +291,8 @@ static int check_options(struct ctl *c, uint32_t *ret_again_ms, uint32_t *ret_tw
 		return ctl_usage(c, "--why and --queues-only exclude each other");
 	if (ras && (!why || c->core))
 		return ctl_usage(c, c->core ? "--ras needs a process: nobody answers for a core" : "--ras needs --why");
+	if (ras && again)
+		return ctl_usage(c, "--ras and --again exclude each other");
 	if (twice && (!why || again))
 		return ctl_usage(c, "--twice needs --why, and excludes --again");
 	if (twice && *twice) {

@@ -17,26 +17,38 @@ struct told {
 	const struct rpc_rank *by;
 };
 
-/* By communicator; who was told last comes first, and of those the first rank. */
+/*
+ * By communicator.  Who was told of ranks that differ comes first: others may have been told something else, as in a
+ * network that fell apart.  Then who was told last, and the first rank.
+ */
 static int compare(const void *x, const void *y)
 {
 	const struct told *a = x, *b = y;
 
 	if (a->of->hash != b->of->hash)
 		return a->of->hash < b->of->hash ? -1 : 1;
+	if ((a->of->odd_count > 0) != (b->of->odd_count > 0))
+		return a->of->odd_count > 0 ? -1 : 1;
 	if (a->by->time_us != b->by->time_us)
 		return a->by->time_us > b->by->time_us ? -1 : 1;
 	return a->by < b->by ? -1 : a->by > b->by;
 }
 
 /* One for each communicator.  @return NULL: there is no memory. */
-static struct told *find(struct ctl *c, const struct rpc_gpu_snapshot_result *s, size_t *ret_n)
+static struct told *find(struct ctl *c, const struct rpc_gpu_snapshot_result *s, size_t *ret_n, size_t *ret_left)
 {
 	struct told *list;
 	size_t n = 0, kept = 0;
 
-	for (size_t i = 0; i < s->n_ranks; i++)
-		n += s->ranks[i].told_by_nccl.n_communicators;
+	*ret_left = 0;
+	for (size_t i = 0; i < s->n_ranks; i++) {
+		const struct rpc_nccl_told *told = &s->ranks[i].told_by_nccl;
+
+		n += told->n_communicators;
+		*ret_left += told->communicators_count > told->n_communicators ?
+				     told->communicators_count - told->n_communicators :
+				     0;
+	}
 	list = rpc_arena_array(&c->arena, n, sizeof(*list));
 	if (!list)
 		return NULL;
@@ -74,8 +86,8 @@ static size_t put_some(struct ctl *c, const struct told *list, size_t n, bool is
 
 int merge_told_show(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 {
-	size_t n, shown;
-	const struct told *list = find(c, s, &n);
+	size_t n, left, shown;
+	const struct told *list = find(c, s, &n, &left);
 
 	if (!list)
 		return ctl_fail(c, ENOMEM, "what NCCL says");
@@ -83,5 +95,7 @@ int merge_told_show(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 	shown = put_some(c, list, n, false, shown);
 	if (n > shown)
 		told_line(c, "", rpc_arena_printf(&c->arena, "(%zu more communicators of NCCL: --verbose)", n - shown), NULL);
+	if (left)
+		told_line(c, "", rpc_arena_printf(&c->arena, "(%zu more are in no document: one keeps the first ones)", left), NULL);
 	return 0;
 }

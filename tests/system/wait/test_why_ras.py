@@ -319,8 +319,8 @@ def test_what_is_told_outlives_a_merge(tmp_path):
     assert merged["ranks"][0]["told_by_nccl"]["communicators"][0]["collective"] == 0
     assert merged["ranks"][0]["collectives"][0]["rank"] == 2
     text = one_line(run("merge", all_of_them))
-    # Of two that were told of one communicator, it is the later one.
-    assert "NCCL rank1 was told of communicator 0xabc of 4: all ranks have launched 118 AllReduce" in text, text
+    # Of two that were told of one communicator, it is the one that was told of a difference.
+    assert "NCCL rank0 was told of communicator 0xabc of 4: AllReduce launched 118 times, but 117 by rank 1" in text, text
     assert "NCCL rank1 was told of communicator 0xdef of 1: " in text and text.count("NCCL rank") == 2, text
     text = one_line(run("merge", files[0]))
     assert "NCCL rank0 was told of communicator 0xabc of 4: AllReduce launched 118 times, but 117 by rank 1" in text, text
@@ -330,6 +330,8 @@ def test_nobody_is_asked_without_why(tmp_path):
     with Ras() as ras, Told(ras.address) as s:
         shown = s.ctl("snapshot", s.app.pid, "--ras")
         assert shown.returncode == 2 and "--ras needs --why" in shown.stderr, shown
+        shown = s.ctl("snapshot", s.app.pid, "--why", "--ras", "--again=10")
+        assert shown.returncode == 2 and "--ras and --again exclude each other" in shown.stderr, shown
         shown = s.ctl("job", "--pids", s.app.pid, "--ras")
         assert shown.returncode == 2 and "--ras needs --why" in shown.stderr, shown
         assert ras.lines == []
