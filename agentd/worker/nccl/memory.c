@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reading memory in few calls.  Each is answered while the device stands still.  What a communicator has is small and
- * much of it lies together, so that pages are read, and kept for the look: nothing of the device changes meanwhile, and
- * of counts that others write an older one says less.
+ * much of it lies together, so that pages are read, and kept for the look: nothing of the device changes meanwhile.  What
+ * others write into it is as old as the first read of its page, and none is before the device stood still.
  */
 #include "agentd/worker/nccl/reading.h"
 
@@ -50,6 +50,8 @@ bool nccl_read_once(struct nccl_reading *r, uint64_t address, void *buf, uint32_
 {
 	enum nccl_memory of = guess(r, address);
 
+	if (address > UINT64_MAX - size)
+		return false;
 	for (unsigned int i = 0; i < NCCL_MEMORIES; i++) {
 		if (!may_read(r))
 			return false;
@@ -73,8 +75,11 @@ void nccl_read_by(struct nccl_reading *r, const struct wave *w)
 {
 	if (!r->pages.bytes)
 		r->pages.bytes = malloc((size_t)NCCL_PAGES * NCCL_PAGE);
-	if (r->wave && r->wave->gpu_id != w->gpu_id)
+	if (r->wave && r->wave->gpu_id != w->gpu_id) {
 		r->pages.n = r->pages.next = 0;
+		r->pages.is_off = false;
+		memset(r->has_last, 0, sizeof(r->has_last));
+	}
 	r->wave = w;
 }
 
@@ -125,8 +130,6 @@ static bool read_pages(struct nccl_reading *r, uint64_t address, uint8_t *buf, u
 
 bool nccl_read_bytes(struct nccl_reading *r, uint64_t address, void *buf, uint32_t size)
 {
-	if (address > UINT64_MAX - size)
-		return false;
 	if (read_pages(r, address, buf, size))
 		return true;
 	if (r->cut || !nccl_read_once(r, address, buf, size))
