@@ -142,12 +142,11 @@ def test_what_would_end_too_late_is_not_begun():
         lines = f.run(TEST_UNTIL=str(int(time.time()) - 1))
         assert lines[0] == f"SKIP {f.programs[0]}: it was not run: there is no time left (TEST_UNTIL)", lines
         assert lines[1:] == ["0 passed, 0 failed, 1 skipped"] and not list(f.directory.glob("*.runs")), lines
-    # Time for one that takes a second, and for no second run of it.
-    with Fakes(once="sleep 1\n" + ONCE) as f:
+    # Time for one that takes four seconds, and for no second run of it.
+    with Fakes(once="sleep 4\n" + ONCE) as f:
         assert f.run(TEST_UNTIL=str(int(time.time()) + 600))[-1] == "2 passed, 0 failed, 0 skipped" and f.runs("once") == 2
         (f.directory / "once.runs").unlink()
-        until = int(time.time()) + 2
-        lines = f.run(TEST_UNTIL=str(until))
+        lines = f.run(TEST_UNTIL=str(int(time.time()) + 6))
         assert results(lines) == ["PASS once.a", "FAIL once.b"] and f.runs("once") == 1, lines
         assert f"{f.programs[0]}: there is no time for a second run; the first counts:" in lines, lines
 
@@ -258,15 +257,20 @@ def test_a_stage_that_would_end_too_late_is_skipped():
     with Fakes(good=GOOD) as f:
         check = copied_check(f, tests=f.programs)
         makefile = f.directory / "Makefile"
-        makefile.write_text(makefile.read_text().replace("@true", "@sleep 1"))
+        makefile.write_text(makefile.read_text().replace("@true", "@sleep 10"))
         shutil.copy(f.add("stage", "echo 'PASS stage.one'\n"), f.directory / "scripts/check-aarch64")
-        # The build takes two seconds, and the stage is thought to take three.
-        for seconds, last in (("4", "2 passed, 0 failed, 1 skipped"), ("600", "3 passed, 0 failed, 0 skipped")):
+        # The build takes twenty seconds, and the stage is thought to take thirty.
+        for seconds, last in (("45", "2 passed, 0 failed, 1 skipped"), ("600", "3 passed, 0 failed, 0 skipped")):
             lines = f.run([check, "unit", "aarch64"], CHECK_SECONDS=seconds)
             assert lines[-1] == last, lines
             told = [line for line in results(lines) if "NOTHING OF THIS STAGE WAS RUN" in line]
-            assert len(told) == (2 if seconds == "4" else 0), lines  # once where it happens, and once at the end
-            assert all(line.startswith("SKIP check.aarch64: ") and " 4 seconds " in line for line in told), lines
+            assert len(told) == (2 if seconds == "45" else 0), lines  # once where it happens, and once at the end
+            assert all(line.startswith("SKIP check.aarch64: ") and " 45 seconds " in line for line in told), lines
+        for seconds in ("85m", "0", "-1"):
+            f.run([check, "unit"], CHECK_SECONDS=seconds)
+            assert f.done.returncode == 2 and f"CHECK_SECONDS={seconds} is no number of seconds" in f.done.stderr, f.done
+        f.run([f.directory / "scripts/run-tests", *f.programs], TEST_UNTIL="soon")
+        assert f.done.returncode == 2 and "TEST_UNTIL=soon is no time in seconds" in f.done.stderr, f.done
 
 
 def test_a_copy_of_the_tree_follows_it():
