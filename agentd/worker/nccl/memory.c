@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reading memory in few calls.  Each is answered while the device stands still.  What a communicator has is small and
- * much of it lies together, so that pages are read, and kept for the look: nothing of the device changes meanwhile.  What
- * others write into it is as old as the first read of its page, and none is before the device stood still.
+ * much of it lies together, so that pages are read, and kept for the look: nothing of the device changes meanwhile.
+ * What others write into it is as old as the first read of its page, and none is before the device stood still.
  */
 #include "agentd/worker/nccl/reading.h"
 

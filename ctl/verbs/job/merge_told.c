@@ -94,8 +94,10 @@ int merge_told_show(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 	shown = put_some(c, list, n, true, 0);
 	shown = put_some(c, list, n, false, shown);
 	if (n > shown)
-		told_line(c, "", rpc_arena_printf(&c->arena, "(%zu more communicators of NCCL: --verbose)", n - shown), NULL);
+		told_line(c, "", rpc_arena_printf(&c->arena, "(%zu more communicators of NCCL: --verbose)", n - shown),
+			  NULL);
 	if (left)
-		told_line(c, "", rpc_arena_printf(&c->arena, "(%zu more are in no document: one keeps the first ones)", left), NULL);
+		told_line(c, "", rpc_arena_printf(&c->arena, "(%zu more are in no document: one keeps the first)", left),
+			  NULL);
 	return 0;
 }
