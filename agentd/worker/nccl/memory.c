@@ -73,8 +73,6 @@ bool nccl_read_shared(struct nccl_reading *r, const struct wave *w, uint32_t add
 
 void nccl_read_by(struct nccl_reading *r, const struct wave *w)
 {
-	if (!r->pages.bytes)
-		r->pages.bytes = malloc((size_t)NCCL_PAGES * NCCL_PAGE);
 	if (r->wave && r->wave->gpu_id != w->gpu_id) {
 		r->pages.n = r->pages.next = 0;
 		r->pages.is_off = false;
@@ -85,8 +83,10 @@ void nccl_read_by(struct nccl_reading *r, const struct wave *w)
 
 void nccl_reading_deinit(struct nccl_reading *r)
 {
-	free(r->pages.bytes);
-	r->pages.bytes = NULL;
+	for (uint32_t i = 0; i < NCCL_PAGES; i++) {
+		free(r->pages.bytes[i]);
+		r->pages.bytes[i] = NULL;
+	}
 }
 
 static const uint8_t *page_at(struct nccl_reading *r, uint64_t address)
@@ -96,10 +96,14 @@ static const uint8_t *page_at(struct nccl_reading *r, uint64_t address)
 
 	for (uint32_t i = 0; i < p->n; i++)
 		if (p->at[i] == address)
-			return p->bytes + (size_t)i * NCCL_PAGE;
-	if (!p->bytes || p->is_off)
+			return p->bytes[i];
+	if (p->is_off)
 		return NULL;
-	to = p->bytes + (size_t)p->next * NCCL_PAGE;
+	if (!p->bytes[p->next])
+		p->bytes[p->next] = malloc(NCCL_PAGE);
+	to = p->bytes[p->next];
+	if (!to)
+		return NULL;
 	/* Until it is read, there is nothing in its place. */
 	p->at[p->next] = UINT64_MAX;
 	if (!nccl_read_once(r, address, to, NCCL_PAGE))

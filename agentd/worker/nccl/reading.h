@@ -14,7 +14,7 @@
 
 /** Pages that were read, the oldest of which gives way. */
 struct nccl_pages {
-	uint8_t *bytes; /**< NULL: none is kept. */
+	uint8_t *bytes[NCCL_PAGES]; /**< NULL: there was none yet. */
 	uint64_t at[NCCL_PAGES];
 	uint32_t n, next;
 	bool is_off; /**< A page was not there as a whole: no more are asked for. */

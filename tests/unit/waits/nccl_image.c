@@ -244,7 +244,8 @@ static bool read_memory(const void *ctx, const struct wave *w, enum nccl_memory 
 
 	(void)w;
 	m->reads++;
-	if (of != NCCL_DEVICE || address < NCCL_COMM || address - NCCL_COMM > NCCL_BYTES || size > NCCL_BYTES - (address - NCCL_COMM))
+	if (of != NCCL_DEVICE || address < NCCL_COMM || address - NCCL_COMM > NCCL_BYTES ||
+	    size > NCCL_BYTES - (address - NCCL_COMM))
 		return false;
 	memcpy(buf, m->memory + (address - NCCL_COMM), size);
 	return true;
