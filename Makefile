@@ -218,7 +218,7 @@ $(O)/gen/paths.h: force
 	@mkdir -p $(@D)
 	@printenv paths_text | cmp -s - $@ || printenv paths_text >$@
 
-$(O)/obj/%.o: %.c $(MAKEFILE_LIST) $(O)/flags
+$(O)/obj/%.o: %.c $(MAKEFILE_LIST) $(O)/flags | $(O)/gen/paths.h
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(all_cppflags) $(all_cflags) $(extra_cflags) -MMD -MP -c -o $@ $<
