@@ -12,6 +12,7 @@ if __name__ == "__main__":
 import pytest
 
 from harness import BIN, Scene, wait_until
+from ranklines import first_line, job_says
 
 REDUCE = {"in": "_Z44ncclFunction_AllReduce_RING_SIMPLE_Sum_floatv", "work": "0x7f5000002000"}
 CIRCLE = ("MAYBE  a circle: ranks 0-5 wait in SendRecv for rank6,rank7, which are not in it; "
@@ -56,16 +57,6 @@ class Ranks(Scene):
         return run.stdout
 
 
-def first_line(shown):
-    """Without the breaks that make it fit the page."""
-    words = []
-    for i, line in enumerate(shown.splitlines()):
-        if i and not line.startswith("       "):
-            break
-        words.append(line.strip())
-    return " ".join(words).replace("  [", " [")
-
-
 def start_all(s, ranks=ALL, **changes):
     for rank in ranks:
         s.start_rank(rank, changes.get("env"), **changes.get(f"rank{rank}", {}))
@@ -74,8 +65,7 @@ def start_all(s, ranks=ALL, **changes):
 def test_job_names_the_circle(tmp_path):
     with Ranks() as s:
         start_all(s)
-        shown = s.job()
-        assert first_line(shown) == CIRCLE, shown
+        job_says(s, CIRCLE)
         (tmp_path / "job.json").write_text(s.job("-j"))
         found = json.loads((tmp_path / "job.json").read_text())["ranks"]
         assert [rank["collectives"][0].get("waits_for") for rank in found] == 6 * [[6, 7]] + [[5], [6]], found

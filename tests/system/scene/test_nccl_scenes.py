@@ -13,6 +13,7 @@ if __name__ == "__main__":
 import pytest
 
 from harness import BIN, ROOT, CudaScene, wait_until
+from ranklines import job_says
 
 CUBIN = ROOT / "sim/scenes/cuda/nccl/collectives-sm_90.cubin"
 KERNEL = "_Z39ncclDevKernel_AllReduce_Sum_f32_RING_LL24ncclDevKernelArgsStorageILm4096EE"
@@ -64,24 +65,13 @@ class Ranks(CudaScene):
         return run.stdout
 
 
-def first_line(shown):
-    """Without the breaks that make it fit the page."""
-    words = []
-    for i, line in enumerate(shown.splitlines()):
-        if i and not line.startswith("       "):
-            break
-        words.append(line.strip())
-    return " ".join(words).replace("  [", " [")
-
-
 @pytest.mark.parametrize("functions", [(REDUCE, GATHER), (LL, GATHER_LL), (LL128, "_Z32ncclDevFunc_AllGather_RING_LL128v"),
                                        (KERNEL, GATHER_LL)])
 def test_job_names_the_circle(functions):
     with Ranks() as s:
         for rank in range(N):
             s.start_rank(rank, **{"in": functions[rank % 2]})
-        shown = s.job()
-        assert first_line(shown) == CIRCLE, shown
+        job_says(s, CIRCLE)
         found = json.loads(s.job("-j"))["ranks"]
         assert [rank["collectives"][0].get("waits_for") for rank in found] == [[3], [0], [1], [2]], found
 

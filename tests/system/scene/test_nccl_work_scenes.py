@@ -13,6 +13,7 @@ if __name__ == "__main__":
 import pytest
 
 from harness import BIN, CudaScene, wait_until
+from ranklines import job_says
 
 REDUCE, PAIRS = "_Z41ncclDevFunc_AllReduce_Sum_f32_RING_SIMPLEv", "_Z20ncclDevFunc_SendRecvv"
 KERNEL = "_Z39ncclDevKernel_AllReduce_Sum_f32_RING_LL24ncclDevKernelArgsStorageILm4096EE"
@@ -70,24 +71,13 @@ class Ranks(CudaScene):
         return json.loads(run.stdout)
 
 
-def first_line(shown):
-    """Without the breaks that make it fit the page."""
-    words = []
-    for i, line in enumerate(shown.splitlines()):
-        if i and not line.startswith("       "):
-            break
-        words.append(line.strip())
-    return " ".join(words).replace("  [", " [")
-
-
 # ------------------------------------------------------------------ point to point -------------
 
 def test_job_names_the_circle():
     with Ranks("crossed-pairs", 8) as s:
         for rank in range(8):
             s.start_rank(rank, **({"in": REDUCE} if rank > 5 else {}))
-        shown = s.job()
-        assert first_line(shown) == CIRCLE, shown
+        job_says(s, CIRCLE)
         found = json.loads(s.job("-j"))["ranks"]
         assert [rank["collectives"][0].get("waits_for") for rank in found] == [[6, 7]] * 6 + [[5], [6]], found
 
@@ -196,9 +186,7 @@ def start_tree(s):
 def test_job_names_the_leaf_that_has_not_come():
     with Ranks("late-leaf", 4) as s:
         start_tree(s)
-        shown = s.job()
-        assert first_line(shown) == AWAITED, shown
-        assert "circle" not in shown, shown
+        assert "circle" not in job_says(s, AWAITED)
         found = json.loads(s.job("-j"))["ranks"]
         assert [rank["collectives"][0].get("waits_for") for rank in found[:3]] == [[1], [3], [1]], found
 

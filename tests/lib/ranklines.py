@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: MIT
+"""What `job` says of ranks in its first line."""
+from __future__ import annotations
+
+from typing import Any
+
+
+def first_line(shown: str) -> str:
+    """Without the breaks that make it fit the page."""
+    words = []
+    for i, line in enumerate(shown.splitlines()):
+        if i and not line.startswith("       "):
+            break
+        words.append(line.strip())
+    return " ".join(words).replace("  [", " [")
+
+
+def job_says(s: Any, line: str) -> str:
+    """What it shows, when its first line is that.  Ranks which a busy machine looks at more than a second apart were not
+    seen at one time, and nothing is said of their waits: it is asked again."""
+    for _ in range(4):
+        shown: str = s.job()
+        if first_line(shown) == line:
+            break
+    assert first_line(shown) == line, shown
+    return shown
