@@ -56,10 +56,9 @@ endif
 processor := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
 PKG_CONFIG ?= pkg-config
 PYTHON  ?= python3
-SANITIZE ?=
-# Sanitizers' code takes half as long again to compile with -O2, and is hardly quicker.
-CFLAGS  ?= $(if $(SANITIZE),-O1,-O2) -g
+CFLAGS  ?= -O2 -g
 
+SANITIZE ?=
 COVERAGE ?=
 V ?= 0
 ifeq ($(V),0)
