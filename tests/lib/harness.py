@@ -327,6 +327,30 @@ def status(pid: Union[int, str]) -> Dict[str, str]:
     return {key: value.strip() for key, _, value in (line.partition(":") for line in text.splitlines())}
 
 
+def writers(directory: Path) -> List[int]:
+    """Processes whose output is a file in it, also when that is deleted."""
+    found = []
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        for fd in (1, 2):
+            with contextlib.suppress(OSError):
+                if os.readlink(f"/proc/{entry}/fd/{fd}").startswith(f"{directory}/"):
+                    found.append(int(entry))
+                    break
+    return found
+
+
+def end_writers(directory: Path) -> None:
+    """End what a scene left.  A process that looks for leaks when it exits waits for a child, and on a processor: for
+    ever, if a test has killed that child as one of the agent's."""
+    deadline = time.monotonic() + 2
+    while writers(directory) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    for pid in writers(directory):
+        sys.stdout.write(f"  left behind, and killed: {pid} {status(pid).get('Name')}\n")
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
 def wakeups(pids: Iterable[int]) -> Union[float, Dict[int, str]]:
     """How often each began to sleep, for wait_settled(): not before all of them do."""
     found = {p: status(p) for p in pids}
@@ -573,6 +597,7 @@ class Scene:
             if kind:
                 sys.stdout.write(f"  --- {process.name} exit {codes[process.name]}\n" +
                                  "".join(f"  | {line}\n" for line in text.splitlines()[-25:]))
+        end_writers(self.directory)
         shutil.rmtree(self.directory, ignore_errors=True)
         if problem and not kind:
             raise AssertionError(problem)

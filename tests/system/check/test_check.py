@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,7 @@ if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
 import pytest
-from harness import ROOT
+from harness import ROOT, Scene
 
 # Counts its runs in $0.runs; what it does is in the script that follows.
 HEAD = """#!/bin/sh
@@ -257,20 +258,28 @@ def test_a_stage_that_would_end_too_late_is_skipped():
     with Fakes(good=GOOD) as f:
         check = copied_check(f, tests=f.programs)
         makefile = f.directory / "Makefile"
-        makefile.write_text(makefile.read_text().replace("@true", "@sleep 10"))
+        makefile.write_text(makefile.read_text().replace("@true", "@sleep 4"))
         shutil.copy(f.add("stage", "echo 'PASS stage.one'\n"), f.directory / "scripts/check-aarch64")
-        # The build takes twenty seconds, and the stage is thought to take thirty.
-        for seconds, last in (("45", "2 passed, 0 failed, 1 skipped"), ("600", "3 passed, 0 failed, 0 skipped")):
+        # The build takes eight seconds, and the stage is thought to take nine.
+        for seconds, last in (("15", "2 passed, 0 failed, 1 skipped"), ("600", "3 passed, 0 failed, 0 skipped")):
             lines = f.run([check, "unit", "aarch64"], CHECK_SECONDS=seconds)
             assert lines[-1] == last, lines
             told = [line for line in results(lines) if "NOTHING OF THIS STAGE WAS RUN" in line]
-            assert len(told) == (2 if seconds == "45" else 0), lines  # once where it happens, and once at the end
-            assert all(line.startswith("SKIP check.aarch64: ") and " 45 seconds " in line for line in told), lines
+            assert len(told) == (2 if seconds == "15" else 0), lines  # once where it happens, and once at the end
+            assert all(line.startswith("SKIP check.aarch64: ") and " 15 seconds " in line for line in told), lines
         for seconds in ("85m", "0", "-1"):
             f.run([check, "unit"], CHECK_SECONDS=seconds)
             assert f.done.returncode == 2 and f"CHECK_SECONDS={seconds} is no number of seconds" in f.done.stderr, f.done
         f.run([f.directory / "scripts/run-tests", *f.programs], TEST_UNTIL="soon")
         assert f.done.returncode == 2 and "TEST_UNTIL=soon is no time in seconds" in f.done.stderr, f.done
+
+
+def test_what_a_scene_leaves_is_ended(capsys):
+    with Scene(app=None) as s:
+        with open(s.directory / "left", "w", encoding="ascii") as out:
+            left = subprocess.Popen(["sleep", "1000"], stdout=out, start_new_session=True)
+    assert left.wait(10) == -signal.SIGKILL
+    assert f"left behind, and killed: {left.pid} sleep" in capsys.readouterr().out
 
 
 def test_a_copy_of_the_tree_follows_it():
