@@ -16,11 +16,7 @@ def first_line(shown: str) -> str:
 
 
 def job_says(s: Any, line: str) -> str:
-    """What it shows, when its first line is that.  Ranks which a busy machine looks at more than a second apart were not
-    seen at one time, and nothing is said of their waits: it is asked again."""
-    for _ in range(4):
-        shown: str = s.job()
-        if first_line(shown) == line:
-            break
+    """What it shows, when its first line is that."""
+    shown: str = s.job()
     assert first_line(shown) == line, shown
     return shown
