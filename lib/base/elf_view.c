@@ -158,10 +158,14 @@ uint64_t elf_auxv_find(const void *auxv, size_t size, uint64_t type)
 	return 0;
 }
 
-/* The linker's name for the beginning of the program. */
-extern const Elf64_Ehdr __ehdr_start __attribute__((visibility("hidden")));
-
+/* The compiler says it.  The linker's __ehdr_start is where the header was: patchelf may put a page in front of it. */
 uint16_t elf_own_machine(void)
 {
-	return __ehdr_start.e_machine;
+#if defined(__x86_64__)
+	return EM_X86_64;
+#elif defined(__aarch64__)
+	return EM_AARCH64;
+#else
+#error "which e_machine have programs of this processor?"
+#endif
 }
