@@ -63,10 +63,11 @@ bool one_wave_find(const struct wave_capture *w, struct one_wave *one)
 static void copy_one(struct wave_capture *w, uint32_t round)
 {
 	struct one_wave *one = w->ctx;
+	struct saved_wave *record = &one->record;
 
 	(void)round;
-	if (!one->record.area && one_wave_find(w, one))
-		saved_wave_copy(w, &one->record);
+	if (!record->area && one_wave_find(w, one))
+		saved_waves_copy(w, &record, 1);
 }
 
 /* ------------------------------------------------------------------ what went wrong ---------- */

@@ -41,10 +41,10 @@ struct one_wave {
 bool saved_wave_dispatch(const struct queue_capture *l, const struct kfdtrap_wave_state *s,
 			 uint64_t *ret);
 /**
- * Copy registers and packet of a wave that was found, while its queue stands still; do nothing if
- * it is late.
+ * Copy registers and packets of waves that were found, while their queues stand still; do nothing if
+ * it is late.  A few waves take one system call.
  */
-void saved_wave_copy(struct wave_capture *w, struct saved_wave *r);
+void saved_waves_copy(struct wave_capture *w, struct saved_wave *const *list, size_t n);
 /** Make registers of the copied bytes, later.  The arena remembers whether it was exhausted. */
 void saved_wave_fill(struct rpc_arena *a, const struct saved_wave *r,
 		     const struct target_registers_wanted *what, struct rpc_wave_registers *ret);

@@ -13,6 +13,8 @@
 
 /* As many groups as a person looks at one by one. */
 #define REPRESENTATIVES_MAX 64u
+/* As many as one thread copies in less time than it takes to wake another one, on a machine that is busy. */
+#define SHARE 16u
 
 /* Waves that agree in all these members are at the same place. */
 struct stand {
@@ -22,21 +24,30 @@ struct stand {
 	bool stopped, halted;
 };
 
+/* The first wave at each place. */
+struct stands {
+	struct stand places[REPRESENTATIVES_MAX];
+	struct saved_wave records[REPRESENTATIVES_MAX];
+	size_t n;
+	size_t n_taken; /* How many were chosen, or found no room. */
+	bool too_many;
+};
+
 /* The waves chosen so far, and their copies. */
 struct representatives {
 	/* REPRESENTATIVES_MAX times SAVED_WAVE_MAX; pages that are never touched cost nothing. */
 	uint8_t *bytes;
-	struct stand places[REPRESENTATIVES_MAX];
-	struct saved_wave records[REPRESENTATIVES_MAX];
+	struct stands faults, others; /* Waves that stopped for a reason, and the others. */
+	struct saved_wave *chosen[REPRESENTATIVES_MAX];
 	size_t n;
 	size_t n_copied; /* How many were copied, or could not be. */
 	bool too_many;
 };
 
-static bool is_known(const struct representatives *e, const struct stand *p)
+static bool is_known(const struct stands *s, const struct stand *p)
 {
-	for (size_t i = 0; i < e->n; i++) {
-		const struct stand *q = &e->places[i];
+	for (size_t i = 0; i < s->n; i++) {
+		const struct stand *q = &s->places[i];
 
 		if (q->pc == p->pc && q->device == p->device && q->stopped == p->stopped &&
 		    q->halted == p->halted && q->stop_reasons == p->stop_reasons)
@@ -45,7 +56,7 @@ static bool is_known(const struct representatives *e, const struct stand *p)
 	return false;
 }
 
-static void consider(struct representatives *e, const struct wave_cursor *c)
+static void consider(struct stands *s, const struct wave_cursor *c)
 {
 	const struct stand p = { .device = c->area->capture->device,
 				 .pc = c->state.pc,
@@ -53,38 +64,46 @@ static void consider(struct representatives *e, const struct wave_cursor *c)
 				 .stopped = c->state.stopped,
 				 .halted = c->state.halted };
 
-	if (is_known(e, &p))
+	if (is_known(s, &p))
 		return;
-	if (e->n == REPRESENTATIVES_MAX) {
-		e->too_many = true;
+	if (s->n == REPRESENTATIVES_MAX) {
+		s->too_many = true;
 		return;
 	}
-	e->records[e->n] = (struct saved_wave){ .area = c->area,
-						.layout = c->layout,
-						.state = c->state,
-						.bytes = e->bytes + e->n * SAVED_WAVE_MAX };
-	e->places[e->n++] = p;
+	s->records[s->n] = (struct saved_wave){ .area = c->area, .layout = c->layout, .state = c->state };
+	s->places[s->n++] = p;
 }
 
-/* @param faults  Consider only waves that stopped for a reason, or only the others. */
-static void look_through(struct wave_capture *w, struct representatives *e,
-			 const struct save_area *a, bool faults)
+/* The queues stand still meanwhile, so that each wave is decoded once. */
+static void look_through(struct wave_capture *w, struct representatives *e, const struct save_area *a)
 {
 	struct wave_cursor c;
 
 	wave_cursor_init(&c, w, a);
 	while (!w->late && wave_cursor_next(&c))
-		if (c.copied && !c.problem && (c.state.stop_reasons != 0) == faults)
-			consider(e, &c);
+		if (c.copied && !c.problem)
+			consider(c.state.stop_reasons ? &e->faults : &e->others, &c);
 }
 
-/* Copy one wave, on any thread of the pool. */
-static void copy_one(void *ctx, size_t i)
+static void choose(struct representatives *e, struct stands *s)
+{
+	for (; s->n_taken < s->n && e->n < REPRESENTATIVES_MAX; s->n_taken++) {
+		e->chosen[e->n] = &s->records[s->n_taken];
+		e->chosen[e->n]->bytes = e->bytes + e->n * SAVED_WAVE_MAX;
+		e->n++;
+	}
+	e->too_many |= s->too_many || s->n_taken < s->n;
+	s->n_taken = s->n;
+}
+
+/* Copy a few waves, on any thread of the pool. */
+static void copy_share(void *ctx, size_t i)
 {
 	struct wave_capture *w = ctx;
 	struct representatives *e = w->ctx;
+	size_t begin = e->n_copied + i * SHARE, n = e->n - begin;
 
-	saved_wave_copy(w, &e->records[e->n_copied + i]);
+	saved_waves_copy(w, e->chosen + begin, n < SHARE ? n : SHARE);
 }
 
 /* Waves that stopped for a reason are chosen first, so that there is room for them. */
@@ -92,12 +111,12 @@ static void copy_examples(struct wave_capture *w, uint32_t round)
 {
 	struct representatives *e = w->ctx;
 
-	for (int faults = 1; faults >= 0; faults--)
-		for (size_t i = 0; i < w->n_areas && !w->late; i++)
-			if (queue_capture_is_in(w->areas[i].capture, round) &&
-			    w->areas[i].state == SAVE_AREA_READ)
-				look_through(w, e, &w->areas[i], faults);
-	thread_pool_run(w->k->pool, copy_one, w, e->n - e->n_copied);
+	for (size_t i = 0; i < w->n_areas && !w->late; i++)
+		if (queue_capture_is_in(w->areas[i].capture, round) && w->areas[i].state == SAVE_AREA_READ)
+			look_through(w, e, &w->areas[i]);
+	choose(e, &e->faults);
+	choose(e, &e->others);
+	thread_pool_run(w->k->pool, copy_share, w, (e->n - e->n_copied + SHARE - 1) / SHARE);
 	e->n_copied = e->n;
 }
 
@@ -107,11 +126,11 @@ static int fill(struct wave_capture *w, const struct representatives *e, struct 
 	for (size_t i = 0; ret->registers && i < e->n; i++) {
 		const struct registers_builder b = { w->arena, &registers_all,
 						     &ret->registers[ret->n_registers] };
-		const struct wave *wave = saved_wave_wave(ret, &e->records[i]);
+		const struct wave *wave = saved_wave_wave(ret, e->chosen[i]);
 
-		if (!e->records[i].got || !wave || registers_set_wave(&b, wave) < 0)
+		if (!e->chosen[i]->got || !wave || registers_set_wave(&b, wave) < 0)
 			continue;
-		saved_wave_fill(w->arena, &e->records[i], &registers_all, b.ret);
+		saved_wave_fill(w->arena, e->chosen[i], &registers_all, b.ret);
 		ret->n_registers++;
 	}
 	return rpc_arena_error(w->arena);

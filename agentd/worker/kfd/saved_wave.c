@@ -12,33 +12,43 @@ bool saved_wave_dispatch(const struct queue_capture *l, const struct kfdtrap_wav
 	       !kfdtrap_wave_dispatch_id(l->read, l->write, l->queue->ring_bytes, s->packet, ret);
 }
 
-static void copy_packet(struct wave_capture *w, struct saved_wave *r)
+/* Most packets were copied already: see add_packets() in waves_copy.c. */
+static void add_packet(struct wave_batch *b, struct saved_wave *r)
 {
-	const struct rpc_queue *q = r->area->capture->queue;
+	const struct queue_capture *l = r->area->capture;
 	uint64_t id;
 
 	/* This also checks that the packet's slot is in the ring. */
-	if (saved_wave_dispatch(r->area->capture, &r->state, &id))
-		r->has_packet = memory_read_exact(&w->k->t.memory,
-						  q->ring_base + (uint64_t)r->state.packet *
-									 SYMBOLS_AQL_PACKET_SIZE,
-						  r->packet, sizeof(r->packet)) == 0;
+	if (!saved_wave_dispatch(l, &r->state, &id))
+		return;
+	r->has_packet = queue_capture_packet(l, id - l->read, r->packet);
+	if (!r->has_packet)
+		wave_batch_add(b, l->queue->ring_base + (uint64_t)r->state.packet * SYMBOLS_AQL_PACKET_SIZE, r->packet,
+			       sizeof(r->packet), &r->has_packet);
 }
 
 /* The LDS of a workgroup lies above the registers of its first wave, and is left out. */
-void saved_wave_copy(struct wave_capture *w, struct saved_wave *r)
+static void add_wave(struct wave_batch *b, struct saved_wave *r)
 {
 	const struct kfdtrap_wave_layout *l = &r->layout;
 	uint32_t end = l->first && l->lds_size ? l->lds_offset : l->top_offset;
 
-	if (wave_capture_is_late(w))
-		return;
 	r->size = end - l->vgpr_offset;
 	r->tried = true;
-	r->got = r->size <= SAVED_WAVE_MAX &&
-		 memory_read_exact(&w->k->t.memory, r->area->address + l->vgpr_offset, r->bytes,
-				   r->size) == 0;
-	copy_packet(w, r);
+	if (r->size <= SAVED_WAVE_MAX)
+		wave_batch_add(b, r->area->address + l->vgpr_offset, r->bytes, r->size, &r->got);
+	add_packet(b, r);
+}
+
+void saved_waves_copy(struct wave_capture *w, struct saved_wave *const *list, size_t n)
+{
+	struct wave_batch b = { .w = w, .memory = &w->k->t.memory };
+
+	if (wave_capture_is_late(w))
+		return;
+	for (size_t i = 0; i < n; i++)
+		add_wave(&b, list[i]);
+	wave_batch_flush(&b);
 }
 
 /* ------------------------------------------------------------------ registers ---------------- */

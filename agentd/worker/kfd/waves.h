@@ -207,6 +207,21 @@ void wave_capture_missing(struct wave_capture *w, const char *fmt, ...)
 
 /** @return whether the deadline has passed, so that nothing more is copied; noted in `late`. */
 bool wave_capture_is_late(struct wave_capture *w);
+
+/** Collects pieces until there are enough for one system call.  The others are 0 at first. */
+struct wave_batch {
+	struct wave_capture *w;
+	const struct memory *memory;
+	size_t n;
+	struct memory_piece pieces[WAVES_SHARE];
+	bool *done[WAVES_SHARE]; /* Set when the piece was read. */
+};
+
+/** Add a piece.  @param done  Cleared, and set once the piece has been read. */
+void wave_batch_add(struct wave_batch *b, uint64_t address, void *buf, uint32_t size, bool *done);
+/** Read what was added; when it is late, nothing. */
+void wave_batch_flush(struct wave_batch *b);
+
 /** Copy what decoding needs of those queues of a round that are off, until the deadline. */
 void wave_capture_copy(struct wave_capture *w, uint32_t round);
 

@@ -21,16 +21,7 @@ bool wave_capture_is_late(struct wave_capture *w)
 	return late;
 }
 
-/* Collects pieces until there are enough for one system call. */
-struct batch {
-	struct wave_capture *w;
-	const struct memory *memory;
-	size_t n;
-	struct memory_piece pieces[WAVES_SHARE];
-	bool *done[WAVES_SHARE]; /* Set when the piece was read. */
-};
-
-static void batch_flush(struct batch *b)
+void wave_batch_flush(struct wave_batch *b)
 {
 	if (!b->n || wave_capture_is_late(b->w)) {
 		b->n = 0;
@@ -42,31 +33,31 @@ static void batch_flush(struct batch *b)
 	b->n = 0;
 }
 
-static void batch_add(struct batch *b, uint64_t address, void *buf, uint32_t size, bool *done)
+void wave_batch_add(struct wave_batch *b, uint64_t address, void *buf, uint32_t size, bool *done)
 {
 	*done = false;
 	b->pieces[b->n] = (struct memory_piece){ .address = address, .buf = buf, .size = size };
 	b->done[b->n++] = done;
 	if (b->n == WAVES_SHARE)
-		batch_flush(b);
+		wave_batch_flush(b);
 }
 
 /* Copy headers, and the packet counters as they are now that the queues stand still. */
-static void copy_headers(struct wave_capture *w, struct batch *b, uint32_t round)
+static void copy_headers(struct wave_capture *w, struct wave_batch *b, uint32_t round)
 {
 	for (size_t i = 0; i < w->n_areas; i++)
 		if (queue_capture_is_in(w->areas[i].capture, round))
-			batch_add(b, w->areas[i].address, w->areas[i].raw_header,
+			wave_batch_add(b, w->areas[i].address, w->areas[i].raw_header,
 				  KFDTRAP_WAVE_HEADER_SIZE, &w->areas[i].got);
 	for (size_t i = 0; i < w->n_captures; i++) {
 		struct queue_capture *l = &w->captures[i];
 
 		if (!queue_capture_is_in(l, round) || l->queue->type != RPC_QUEUE_TYPE_COMPUTE_AQL)
 			continue;
-		batch_add(b, l->queue->read_pointer, &l->read, sizeof(l->read), &l->has_read);
-		batch_add(b, l->queue->write_pointer, &l->write, sizeof(l->write), &l->has_write);
+		wave_batch_add(b, l->queue->read_pointer, &l->read, sizeof(l->read), &l->has_read);
+		wave_batch_add(b, l->queue->write_pointer, &l->write, sizeof(l->write), &l->has_write);
 	}
-	batch_flush(b);
+	wave_batch_flush(b);
 }
 
 /* @return whether the area has a control stack worth copying. */
@@ -96,7 +87,7 @@ static bool judge_header(struct wave_capture *w, struct save_area *a)
  * Ask for the packets that are not done, from the oldest one on: one piece of the ring, or two if
  * they go on at its start.
  */
-static void add_packets(struct queue_capture *l, struct batch *b)
+static void add_packets(struct queue_capture *l, struct wave_batch *b)
 {
 	const struct rpc_queue *q = l->queue;
 	uint64_t ring = q->ring_bytes / SYMBOLS_AQL_PACKET_SIZE, slot;
@@ -109,16 +100,16 @@ static void add_packets(struct queue_capture *l, struct batch *b)
 	if (l->n_packets > ring)
 		l->n_packets = (uint32_t)ring;
 	l->n_straight = ring - slot < l->n_packets ? (uint32_t)(ring - slot) : l->n_packets;
-	batch_add(b, q->ring_base + slot * SYMBOLS_AQL_PACKET_SIZE, l->packets,
+	wave_batch_add(b, q->ring_base + slot * SYMBOLS_AQL_PACKET_SIZE, l->packets,
 		  l->n_straight * SYMBOLS_AQL_PACKET_SIZE, &l->has_straight);
 	if (l->n_packets > l->n_straight)
-		batch_add(b, q->ring_base, l->packets + l->n_straight * SYMBOLS_AQL_PACKET_SIZE,
+		wave_batch_add(b, q->ring_base, l->packets + l->n_straight * SYMBOLS_AQL_PACKET_SIZE,
 			  (l->n_packets - l->n_straight) * SYMBOLS_AQL_PACKET_SIZE,
 			  &l->has_wrapped);
 }
 
 /* Copy control stacks, and in the same calls the packets that may have started the waves. */
-static void copy_stacks(struct wave_capture *w, struct batch *b, uint32_t round)
+static void copy_stacks(struct wave_capture *w, struct wave_batch *b, uint32_t round)
 {
 	for (size_t i = 0; i < w->n_captures; i++)
 		if (queue_capture_is_in(&w->captures[i], round))
@@ -129,11 +120,11 @@ static void copy_stacks(struct wave_capture *w, struct batch *b, uint32_t round)
 		if (!queue_capture_is_in(a->capture, round) || !judge_header(w, a))
 			continue;
 		/* The state holds until find_waves() sees that the batch has read the stack. */
-		batch_add(b, a->address + a->header.control_stack_offset, w->stacks + a->stack,
+		wave_batch_add(b, a->address + a->header.control_stack_offset, w->stacks + a->stack,
 			  a->header.control_stack_size, &a->got);
 		a->state = SAVE_AREA_STACK_UNREADABLE;
 	}
-	batch_flush(b);
+	wave_batch_flush(b);
 }
 
 /* One thread does the walk, since the place of a wave depends on all waves before it. */
@@ -170,7 +161,7 @@ static void find_waves(struct wave_capture *w, uint32_t round)
  * Copy the arguments of the oldest dispatches of each queue: when a kernel has ended, the program
  * uses that memory again.
  */
-static void copy_arguments_of(struct wave_capture *w, struct batch *b, const struct queue_capture *l)
+static void copy_arguments_of(struct wave_capture *w, struct wave_batch *b, const struct queue_capture *l)
 {
 	for (uint32_t i = 0; i < l->n_packets && i < ARGUMENT_COPIES_OF_QUEUE; i++) {
 		struct argument_copy *copy = &w->arguments[w->n_arguments];
@@ -182,18 +173,18 @@ static void copy_arguments_of(struct wave_capture *w, struct batch *b, const str
 		    !p.kernarg_address)
 			continue;
 		*copy = (struct argument_copy){ .capture = l, .dispatch = l->read + i };
-		batch_add(b, p.kernarg_address, w->argument_bytes + w->n_arguments * ARGUMENT_COPY_BYTES,
+		wave_batch_add(b, p.kernarg_address, w->argument_bytes + w->n_arguments * ARGUMENT_COPY_BYTES,
 			  ARGUMENT_COPY_BYTES, &copy->got);
 		w->n_arguments++;
 	}
 }
 
-static void copy_arguments(struct wave_capture *w, struct batch *b, uint32_t round)
+static void copy_arguments(struct wave_capture *w, struct wave_batch *b, uint32_t round)
 {
 	for (size_t i = 0; i < w->n_captures; i++)
 		if (queue_capture_is_in(&w->captures[i], round))
 			copy_arguments_of(w, b, &w->captures[i]);
-	batch_flush(b);
+	wave_batch_flush(b);
 }
 
 /* The waves of one round, in shares of WAVES_SHARE. */
@@ -209,14 +200,14 @@ static void copy_share(void *ctx, size_t i)
 	const struct shares *s = ctx;
 	struct wave_capture *w = s->w;
 	size_t begin = s->first + i * WAVES_SHARE, end = begin + WAVES_SHARE;
-	struct batch b = { .w = w, .memory = s->memory };
+	struct wave_batch b = { .w = w, .memory = s->memory };
 
 	if (end > w->n_hot)
 		end = w->n_hot;
 	for (size_t k = begin; k < end; k++)
-		batch_add(&b, w->places[k], w->hot + k * KFDTRAP_WAVE_HOT_SIZE,
+		wave_batch_add(&b, w->places[k], w->hot + k * KFDTRAP_WAVE_HOT_SIZE,
 			  KFDTRAP_WAVE_HOT_SIZE, &w->copied[k]);
-	batch_flush(&b);
+	wave_batch_flush(&b);
 }
 
 static bool has_queues(const struct wave_capture *w, uint32_t round)
@@ -230,7 +221,7 @@ static bool has_queues(const struct wave_capture *w, uint32_t round)
 void wave_capture_copy(struct wave_capture *w, uint32_t round)
 {
 	const struct memory *memory = &w->k->t.memory;
-	struct batch b = { .w = w, .memory = memory };
+	struct wave_batch b = { .w = w, .memory = memory };
 	struct shares s = { .w = w, .memory = memory, .first = w->n_hot };
 
 	/* Where nothing is to be copied, nothing comes too late. */

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/worker/kernel.h"
+
+#include <unistd.h>
+
+#include <kfdtrap_wave.h>
+
 #include "testlib.h"
 
 /* ------------------------------------------------------------------ queues ------------------- */
@@ -54,12 +59,13 @@ static void resume_of_all_drops_the_undo(void)
 
 /* ------------------------------------------------------------------ waves -------------------- */
 
-#define AREA_SIZE 4096u
+#define AREA_SIZE 8192u
 
 /* Save areas of this very process, with empty control stacks, and what leads to them. */
 static struct {
 	_Alignas(8) uint8_t area[3][AREA_SIZE];
 	uint64_t counters[2];
+	_Alignas(8) uint8_t ring[64];
 	struct rpc_queue queues[3];
 	struct target_device devices[2];
 	struct target_waves_from from;
@@ -237,6 +243,89 @@ static void waves_without_time_or_runtime(void)
 	released(t);
 }
 
+/* ------------------------------------------------------------------ registers of some -------- */
+
+#define WAVES	   3u
+#define WAVE_BYTES 1664u /* gfx1100, with as few registers as waves have. */
+
+static size_t n_file_reads;
+
+static ssize_t count_file_reads(int fd, void *buf, size_t size, off_t offset)
+{
+	n_file_reads++;
+	return pread(fd, buf, size, offset);
+}
+
+/* Waves of one shape, each a workgroup and at a place of its own: 0x1000, 0x2000... */
+static void put_waves(uint8_t *area)
+{
+	const uint32_t words[4 + WAVES] = { 0, 0, 0x80000000, 0x40000000, 0x20001000, 0x20001000, 0x20001000 };
+	const uint32_t end = 1024 + sizeof(words) + WAVES * WAVE_BYTES;
+	const uint32_t saved[4] = { 1024, sizeof(words), end, WAVES * WAVE_BYTES };
+	const struct kfdtrap_wave_arch *arch = kfdtrap_wave_arch_find(110000);
+	struct kfdtrap_wave_layout layout;
+	struct kfdtrap_wave_header header;
+	struct kfdtrap_wave_iter iter;
+	uint32_t at, size;
+
+	memcpy(area, saved, sizeof(saved));
+	memcpy(area + 1024, words, sizeof(words));
+	TEST_EQ_FATAL(kfdtrap_wave_header_parse(area, AREA_SIZE, &header), KFDTRAP_WAVE_OK);
+	kfdtrap_wave_iter_init(&iter, arch, &header, area + 1024, sizeof(words), WAVES);
+	for (uint64_t pc = 0x1000; kfdtrap_wave_next(&iter, &layout); pc += 0x1000) {
+		TEST_EQ_FATAL(kfdtrap_wave_register_find(arch, &layout, KFDTRAP_WAVE_BANK_SPECIAL, KFDTRAP_WAVE_PC, &at,
+							 &size),
+			      true);
+		memcpy(area + at, &pc, sizeof(pc));
+	}
+	TEST_EQ_FATAL(iter.n_waves, WAVES);
+}
+
+/*
+ * Queues stand still for as long as that takes: one call reads the registers of all, and none the packets, which were
+ * copied with the headers.  What is read apart goes through the file.
+ */
+static void registers_of_places_are_read_at_once(void)
+{
+	const uint64_t kernel_object = 0x7F1234567000;
+	struct target_waves waves;
+	size_t without;
+	WITH(t);
+
+	with_areas(t);
+	put_waves(node.area[0]);
+	node.counters[1] = 1;
+	node.queues[0].ring_base = (uintptr_t)node.ring;
+	node.queues[0].ring_bytes = sizeof(node.ring);
+	memcpy(node.ring + 32, &kernel_object, sizeof(kernel_object));
+	t->t.runtime.ttmp_setup = true;
+	t->t.memory.pread = count_file_reads;
+	n_file_reads = 0;
+	node.from.registers = true;
+	TEST_EQ(kfd_waves(&t->t, &node.from, &arena, &waves, &err), 0);
+	TEST_EQ(waves.n_missing, 0);
+	TEST_EQ(waves.n_waves, WAVES);
+	TEST_EQ_FATAL(waves.n_registers, WAVES);
+	TEST_EQ(n_file_reads, 0);
+	for (size_t i = 0; i < WAVES; i++) {
+		TEST_ROW_EQ(i, waves.registers[i].special[0].value, 0x1000 * (i + 1));
+		TEST_ROW_EQ(i, waves.registers[i].has_packet, true);
+		TEST_ROW_EQ(i, waves.registers[i].packet.kernel_object, kernel_object);
+	}
+	/* Where the kernel refuses that: one for each wave, and one more if one crosses a boundary of 64 KiB. */
+	t->t.memory.pid = 0;
+	node.from.registers = false;
+	TEST_EQ(kfd_waves(&t->t, &node.from, &arena, &waves, &err), 0);
+	without = n_file_reads;
+	n_file_reads = 0;
+	node.from.registers = true;
+	TEST_EQ(kfd_waves(&t->t, &node.from, &arena, &waves, &err), 0);
+	TEST_EQ(n_file_reads - without <= WAVES + 1, true);
+	released(t);
+}
+
+/* ------------------------------------------------------------------ what fails --------------- */
+
 /* A failed SUSPEND may have stopped some queues: all are resumed, and the rest can be shown. */
 static void a_failed_stop_is_taken_back(void)
 {
@@ -375,7 +464,8 @@ static void names_are_those_of_libdrm(void)
 TEST_SUITE(worker_target_kfd, TEST(suspend_and_resume), TEST(resume_of_all_drops_the_undo),
 	   TEST(waves_let_go_what_they_stopped), TEST(devices_are_let_go_one_by_one),
 	   TEST(waves_that_cannot_be_seen_are_missing), TEST(huge_control_stacks_are_refused),
-	   TEST(waves_without_time_or_runtime), TEST(a_failed_stop_is_taken_back),
+	   TEST(waves_without_time_or_runtime), TEST(registers_of_places_are_read_at_once),
+	   TEST(a_failed_stop_is_taken_back),
 	   TEST(a_failed_resume_ends_the_session), TEST(errors_are_translated),
 	   TEST(enable_errors_name_the_cause), TEST(a_lost_session_is_noticed),
 	   TEST(names_are_those_of_libdrm));
