@@ -20,6 +20,7 @@ struct work {
 	uint32_t *index, *low, *component, *stack, *call, *next;
 	uint32_t n_index, n_stack, n_components;
 	uint32_t *members, *begin; /* Nodes by component, each after those that it leads to. */
+	uint8_t *weakest;	   /* Of each component: the weakest edge inside it. */
 };
 
 static void work_deinit(struct work *w)
@@ -29,6 +30,7 @@ static void work_deinit(struct work *w)
 	free(w->index);
 	free(w->members);
 	free(w->begin);
+	free(w->weakest);
 }
 
 static int work_init(struct work *w, const struct waits_node *nodes, size_t n, const struct waits_edge *edges,
@@ -47,7 +49,8 @@ static int work_init(struct work *w, const struct waits_node *nodes, size_t n, c
 	w->index = words = calloc(6 * n + 1, sizeof(*words));
 	w->members = calloc(n + 1, sizeof(*w->members));
 	w->begin = calloc(n + 2, sizeof(*w->begin));
-	if (!w->first || !w->to || !words || !w->members || !w->begin)
+	w->weakest = calloc(n + 1, sizeof(*w->weakest));
+	if (!w->first || !w->to || !words || !w->members || !w->begin || !w->weakest)
 		return -ENOMEM;
 	w->low = words + n;
 	w->component = words + 2 * n;
@@ -143,22 +146,21 @@ static void mark_any(const struct waits_edge *edges, size_t n_edges, bool *has_a
 }
 
 /* A way into a circle, or through one, is taken to be as weak as the circle's weakest edge. */
-static enum waits_confidence circle_confidence(const struct work *w, uint32_t c)
+static void find_weakest(struct work *w)
 {
-	enum waits_confidence worst = WAITS_PROVEN;
-
-	for (uint32_t i = w->begin[c]; i < w->begin[c + 1]; i++)
-		for (uint32_t e = w->first[w->members[i]]; e < w->first[w->members[i] + 1]; e++)
+	memset(w->weakest, WAITS_PROVEN, w->n_components);
+	for (uint32_t v = 0; v < w->n; v++)
+		for (uint32_t e = w->first[v], c = w->component[v]; e < w->first[v + 1]; e++)
 			if (w->component[w->to[e]->to] == c)
-				worst = waits_weaker(worst, w->to[e]->confidence);
-	return worst;
+				w->weakest[c] = (uint8_t)waits_weaker((enum waits_confidence)w->weakest[c],
+								      w->to[e]->confidence);
 }
 
 /* Which of the ends of a batch each component leads to; each is behind those that it leads to. */
 static void spread(const struct work *w, uint64_t *mask, enum waits_confidence worst)
 {
 	for (uint32_t c = 0; c < w->n_components; c++) {
-		if (circle_confidence(w, c) > worst) {
+		if (w->weakest[c] > worst) {
 			mask[c] = 0;
 			continue;
 		}
@@ -172,13 +174,24 @@ static void spread(const struct work *w, uint64_t *mask, enum waits_confidence w
 	}
 }
 
-/* Count the waits that lead to the ends of a batch by edges no weaker than that. */
+/* Count the waits that lead to each end of a batch. */
 static void count_waits(const struct work *w, const uint64_t *mask, uint32_t counts[BATCH])
 {
 	memset(counts, 0, BATCH * sizeof(*counts));
 	for (uint32_t v = 0; v < w->n; v++)
 		for (uint64_t m = w->nodes[v].is_wait ? mask[w->component[v]] : 0; m; m &= m - 1)
 			counts[__builtin_ctzll(m)]++;
+}
+
+/* The ends of a batch to which any wait leads. */
+static uint64_t reached(const struct work *w, const uint64_t *mask)
+{
+	uint64_t all = 0;
+
+	for (uint32_t v = 0; v < w->n; v++)
+		if (w->nodes[v].is_wait)
+			all |= mask[w->component[v]];
+	return all;
 }
 
 static void weigh(const struct work *w, struct waits_cause *causes, const uint32_t *ends, uint32_t n, uint64_t *mask)
@@ -190,13 +203,13 @@ static void weigh(const struct work *w, struct waits_cause *causes, const uint32
 		for (uint32_t i = 0; i < n; i++)
 			mask[ends[i]] |= UINT64_C(1) << i;
 		spread(w, mask, (enum waits_confidence)worst);
+		for (uint64_t m = reached(w, mask); m; m &= m - 1)
+			causes[__builtin_ctzll(m)].confidence = (enum waits_confidence)worst;
+		if (worst != WAITS_UNKNOWN)
+			continue;
 		count_waits(w, mask, counts);
-		for (uint32_t i = 0; i < n; i++) {
-			if (worst == WAITS_UNKNOWN)
-				causes[i].waits = counts[i];
-			if (counts[i])
-				causes[i].confidence = (enum waits_confidence)worst;
-		}
+		for (uint32_t i = 0; i < n; i++)
+			causes[i].waits = counts[i];
 	}
 }
 
@@ -258,6 +271,7 @@ int waits_graph_solve(const struct waits_node *nodes, size_t n_nodes, const stru
 	if (r == 0) {
 		mark_any(edges, n_edges, has_any);
 		find_components(&w);
+		find_weakest(&w);
 		r = collect(&w, has_any, ret);
 	}
 	if (r == 0) {
