@@ -277,6 +277,8 @@ struct kfdtrap_wave_state {
 	uint32_t excp_flags;	  /**< TRAPSTS; gfx12: EXCP_FLAG_PRIV. */
 	uint32_t excp_flags_user; /**< gfx12: EXCP_FLAG_USER; else 0. */
 	uint32_t trap_ctrl;	  /**< gfx12: TRAP_CTRL; else 0. */
+	uint32_t barrier;	  /**< gfx12: the state of the workgroup's barrier; else 0. */
+	uint32_t cluster_barrier; /**< gfx12.5: the state of the cluster's barrier; else 0. */
 
 	uint32_t stop_reasons; /**< KFDTRAP_WAVE_STOP_*; 0 unless stopped. */
 	uint32_t workgroup[3]; /**< x, y, z. */
@@ -309,6 +311,18 @@ kfdtrap_wave_read_state(const struct kfdtrap_wave_arch *arch,
 KFDTRAP_API enum kfdtrap_wave_problem
 kfdtrap_wave_check_group(const struct kfdtrap_wave_state *leader,
 			 const struct kfdtrap_wave_state *wave);
+
+/** Named barriers of a workgroup whose states gfx12.5 saves, numbers 1 to 16. */
+#define KFDTRAP_WAVE_NAMED_BARRIERS 16u
+
+/**
+ * Find the states of the named barriers of a wave's workgroup: KFDTRAP_WAVE_NAMED_BARRIERS words of 4 bytes, that of
+ * number 1 first, as s_get_barrier_state tells them.  All waves of a workgroup save the same.
+ * @return false where none are saved, before gfx12.5; ret_offset is untouched then.
+ */
+KFDTRAP_API bool kfdtrap_wave_named_barriers_find(const struct kfdtrap_wave_arch *arch,
+						  const struct kfdtrap_wave_layout *layout,
+						  uint32_t *ret_offset);
 
 /* ------------------------------------------------------------------ registers ---------------- */
 

@@ -363,6 +363,7 @@ static const struct kfdtrap_wave_arch gfx12 = {
 	.specials = specials_gfx12,
 	.ttmp = &ttmp_gfx12,
 	.bits = &bits_gfx12,
+	.barrier = { 14, 1 },
 };
 
 /* The block of 128 scalar registers includes the trap temporaries: 112 are left below them. */
@@ -376,6 +377,9 @@ static const struct kfdtrap_wave_arch gfx1250 = {
 	.specials = specials_gfx1250,
 	.ttmp = &ttmp_gfx1250,
 	.bits = &bits_gfx12,
+	.barrier = { 14, 1 },
+	.cluster_barrier = { 15, 1 },
+	.named_barriers = { 32, KFDTRAP_WAVE_NAMED_BARRIERS },
 	.order = ORDER_HWREG_FIRST,
 	.lanes = 32,
 	.vgpr_granule = { 16, 16 },

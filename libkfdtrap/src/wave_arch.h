@@ -119,6 +119,7 @@ struct kfdtrap_wave_arch {
 	const struct wave_slot *specials;
 	const struct wave_ttmp_fields *ttmp;
 	const struct wave_bits *bits;
+	struct wave_slot barrier, cluster_barrier, named_barriers;
 	/** enum wave_block of each block below the LDS, from high to low addresses. */
 	uint8_t order[WAVE_BLOCK_COUNT];
 	uint8_t pad;			 /**< Unused bytes on top of each record. */

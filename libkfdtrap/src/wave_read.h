@@ -30,13 +30,17 @@ WAVE_INLINE uint64_t wave_load_pair(const uint8_t *words)
 	return wave_load32(words) | (uint64_t)wave_load32(words + 4) << 32;
 }
 
+/* @return the word of a slot among the first 16 of the HWREG block; 0: it is not saved. */
+WAVE_INLINE uint32_t wave_slot_read(const uint8_t *hwregs, struct wave_slot s)
+{
+	return s.n_words ? wave_load32(hwregs + 4 * s.slot) : 0;
+}
+
 /* @return a special register of the HWREG block, or its low word; 0 where there is none. */
 WAVE_INLINE uint32_t wave_special(const struct kfdtrap_wave_arch *arch, const uint8_t *hwregs,
 				  enum kfdtrap_wave_special special)
 {
-	struct wave_slot s = arch->specials[special];
-
-	return s.n_words ? wave_load32(hwregs + 4 * s.slot) : 0;
+	return wave_slot_read(hwregs, arch->specials[special]);
 }
 
 /** @return the stop reason of an s_trap. */
@@ -186,6 +190,8 @@ WAVE_INLINE void wave_read_registers(const struct kfdtrap_wave_arch *arch, const
 	s->excp_flags = wave_special(arch, hwregs, arch->bits->flags_register);
 	s->excp_flags_user = wave_special(arch, hwregs, KFDTRAP_WAVE_EXCP_FLAG_USER);
 	s->trap_ctrl = wave_special(arch, hwregs, KFDTRAP_WAVE_TRAP_CTRL);
+	s->barrier = wave_slot_read(hwregs, arch->barrier);
+	s->cluster_barrier = wave_slot_read(hwregs, arch->cluster_barrier);
 	s->halted = wave_special(arch, hwregs, arch->bits->halt_register) & arch->bits->halt;
 }
 

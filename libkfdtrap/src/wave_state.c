@@ -63,6 +63,17 @@ enum kfdtrap_wave_problem kfdtrap_wave_read_state(const struct kfdtrap_wave_arch
 	return arch->read(context, layout, hot, ret_state);
 }
 
+bool kfdtrap_wave_named_barriers_find(const struct kfdtrap_wave_arch *arch,
+				      const struct kfdtrap_wave_layout *layout, uint32_t *ret_offset)
+{
+	struct wave_slot s = arch->named_barriers;
+
+	if (!s.n_words)
+		return false;
+	*ret_offset = layout->hwreg_offset + s.slot * 4u;
+	return true;
+}
+
 enum kfdtrap_wave_problem kfdtrap_wave_check_group(const struct kfdtrap_wave_state *leader,
 						   const struct kfdtrap_wave_state *wave)
 {

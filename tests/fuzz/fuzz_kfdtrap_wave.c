@@ -56,6 +56,8 @@ static void find_registers(const struct kfdtrap_wave_arch *arch, const struct kf
 	uint32_t offset, size;
 	char name[16];
 
+	if (kfdtrap_wave_named_barriers_find(arch, l, &offset))
+		check(offset >= l->hwreg_offset && offset + KFDTRAP_WAVE_NAMED_BARRIERS * 4 <= l->top_offset);
 	for (unsigned int bank = 0; bank <= KFDTRAP_WAVE_BANK_COUNT; bank++)
 		for (uint32_t n = 0; n < 0x10000; n = n < 130 ? n + 1 : n * 5)
 			if (kfdtrap_wave_register_find(arch, l, bank, n, &offset, &size)) {

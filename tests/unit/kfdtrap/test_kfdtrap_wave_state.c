@@ -95,10 +95,27 @@ static void each_generation_has_its_state(void)
 		TEST_ROW_EQ(i, s.excp_flags, rows[i].excp);
 		TEST_ROW_EQ(i, s.excp_flags_user, rows[i].user);
 		TEST_ROW_EQ(i, s.trap_ctrl, rows[i].user ? 0xcc : 0);
+		TEST_ROW_EQ(i, s.barrier, rows[i].version >= 120000 ? 0xee : 0);
+		TEST_ROW_EQ(i, s.cluster_barrier, rows[i].version >= 120500 ? 0xff : 0);
 		TEST_ROW_EQ(i, s.stopped, rows[i].stopped);
 		TEST_ROW_EQ(i, s.trap_id, rows[i].trap_id);
 		TEST_ROW_EQ(i, read_planted(rows[i].version, &c, &plant, 32, &s), 0);
 		TEST_ROW_EQ(i, s.exec, 0x33333333);
+	}
+}
+
+/* Byte 0x80 of the block of hardware registers, on gfx12.5; others have no room for them. */
+static void only_gfx12_5_has_named_barriers(void)
+{
+	const struct kfdtrap_wave_layout l = { .hwreg_offset = 4096 };
+
+	for (size_t i = 0; i < TEST_COUNT(generations); i++) {
+		uint32_t offset = 7;
+		bool has = generations[i] == 120500;
+
+		TEST_ROW_EQ(i, kfdtrap_wave_named_barriers_find(kfdtrap_wave_arch_find(generations[i]), &l, &offset),
+			    has);
+		TEST_ROW_EQ(i, offset, has ? 4096 + 0x80 : 7);
 	}
 }
 
@@ -328,7 +345,8 @@ static void crooked_pc_and_foreign_group_are_named(void)
 	}
 }
 
-TEST_SUITE(kfdtrap_wave_state, TEST(each_generation_has_its_state), TEST(gfx12_reads_ttmp8),
+TEST_SUITE(kfdtrap_wave_state, TEST(each_generation_has_its_state),
+	   TEST(only_gfx12_5_has_named_barriers), TEST(gfx12_reads_ttmp8),
 	   TEST(halt_is_the_programs_own), TEST(dispatch_fields_need_setup),
 	   TEST(what_other_waves_left_is_not_believed),
 	   TEST(flags_become_stop_reasons), TEST(traps_become_stop_reasons),
