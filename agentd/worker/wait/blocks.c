@@ -61,7 +61,7 @@ static void look_at_wave(struct look *l, struct block *b, uint32_t i)
 		b->undecoded++;
 		return;
 	}
-	if (!at.waits)
+	if (!at.waits || at.which != WAITS_BARRIER_BLOCK)
 		return;
 	b->does[i] = DOES_WAIT;
 	if (!b->counts.waiting++) {

@@ -58,6 +58,19 @@ static void look_at_code(const uint8_t *data, size_t size)
 		}
 }
 
+/* The states of 16 named barriers. */
+static void look_at_named(const uint8_t *data, size_t size)
+{
+	struct waits_barrier_state s = { 0 };
+	uint32_t words[WAITS_NAMED_BARRIERS], number = 0;
+
+	if (size < sizeof(words))
+		return;
+	memcpy(words, data, sizeof(words));
+	if (waits_named_find(words, &number, &s) == 0)
+		check(number && number <= WAITS_NAMED_BARRIERS && s.valid && s.members > s.signals);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct waits_block block = { 0 };
@@ -67,6 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct waits_grid g;
 
 	look_at_packet(data, size);
+	look_at_named(data, size);
 	look_at_code(data, size);
 	if (waits_grid_read(data, size, &g) == 0)
 		check(size >= WAITS_GRID_BYTES && g.expects && g.has <= g.expects && g.expects <= WAITS_GRID_MAX &&
@@ -81,11 +95,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		memcpy(&s, data, sizeof(s));
 		s.n_code &= 12;
 		if (waits_at_barrier((enum waits_family)f, &s, &b) == 0)
-			check(!(b.waits && b.other) && (!b.found || b.op));
+			check(b.which < WAITS_BARRIER_COUNT && (!b.found || b.op));
 		block.family = (enum waits_family)f;
 		memcpy(&block.expects, data + sizeof(s), 12);
 		block.state = waits_barrier_state_read(s.barrier);
 		block.same_words = data[0] & 1;
+		block.which = data[0] >> 1 & 1 ? WAITS_BARRIER_NAMED : WAITS_BARRIER_BLOCK;
 		if (waits_block_missing(&block, &m) == 0)
 			check(m.missing && m.missing <= block.seen - block.waiting);
 	}

@@ -114,12 +114,114 @@ static void split_barriers_are_told_by_their_place(void)
 	s = saved(0, 0xbf94ffff, 0xbf800000);
 	waits_at_barrier(WAITS_GFX12, &s, &b);
 	TEST_EQ(b.waits, false);
-	s = saved(0, 0, 0xbf940001);
-	waits_at_barrier(WAITS_GFX12_5, &s, &b);
-	TEST_EQ(!b.waits && b.other && b.id == 1, true);
 	s.n_code = 0;
 	waits_at_barrier(WAITS_GFX12, &s, &b);
 	TEST_EQ(b.confidence, WAITS_UNKNOWN);
+}
+
+/* gfx12.5 has more of them, each with a bit of its own that says that the wave is through. */
+static void barriers_are_told_apart(void)
+{
+	static const struct {
+		uint32_t code, complete;
+		enum waits_barrier which;
+		enum waits_confidence confidence;
+	} rows[] = {
+		{ 0xbf94ffff, 1 << 2, WAITS_BARRIER_BLOCK, WAITS_PROVEN },
+		{ 0xbf940001, 1 << 3, WAITS_BARRIER_NAMED, WAITS_INFERRED },
+		{ 0xbf940010, 1 << 3, WAITS_BARRIER_NAMED, WAITS_INFERRED },
+		{ 0xbf94fffd, 1 << 16, WAITS_BARRIER_CLUSTER, WAITS_PROVEN },
+	};
+	/* Number 0 is no barrier, 17 there is none, and those of the trap handler are not for the program. */
+	static const uint32_t never[] = { 0xbf940000, 0xbf940011, 0xbf94fffe, 0xbf94fffc, 0xbf948000, 0xbf947fff };
+	struct waits_at_barrier b;
+	struct waits_saved s;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		s = saved(0, 0xbf800000, rows[i].code);
+		s.state_priv = ~rows[i].complete;
+		TEST_EQ_FATAL(waits_at_barrier(WAITS_GFX12_5, &s, &b), 0);
+		TEST_ROW_EQ(i, b.waits, true);
+		TEST_ROW_EQ(i, b.which, rows[i].which);
+		TEST_ROW_EQ(i, b.confidence, rows[i].confidence);
+		s.state_priv = rows[i].complete;
+		waits_at_barrier(WAITS_GFX12_5, &s, &b);
+		TEST_ROW_EQ(i, b.waits, false);
+		s = saved(0, rows[i].code, 0xbf800000);
+		waits_at_barrier(WAITS_GFX12_5, &s, &b);
+		TEST_ROW_EQ(i, b.waits, false);
+		s = saved(0, 0xbf800000, rows[i].code);
+		waits_at_barrier(WAITS_GFX12, &s, &b);
+		TEST_ROW_EQ(i, b.waits, rows[i].which == WAITS_BARRIER_BLOCK);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(never); i++) {
+		s = saved(0, 0xbf800000, never[i]);
+		waits_at_barrier(WAITS_GFX12_5, &s, &b);
+		TEST_ROW_EQ(i, b.waits, false);
+	}
+}
+
+#define STATE(members, signals) (1 | (members) << 4 | (signals) << 16)
+
+/* The number in the instruction says nothing: one barrier has to be the only one that is not complete. */
+static void the_named_barrier_is_the_one_that_is_open(void)
+{
+	uint32_t words[WAITS_NAMED_BARRIERS] = { [2] = STATE(4, 3) }, number = 0;
+	struct waits_barrier_state s;
+
+	TEST_EQ_FATAL(waits_named_find(words, &number, &s), 0);
+	TEST_EQ(number, 3);
+	TEST_EQ(s.members == 4 && s.signals == 3, true);
+	/* Complete, or without members: nobody waits there. */
+	words[0] = STATE(2, 2);
+	words[1] = STATE(0, 0);
+	words[3] = STATE(4, 0) & ~1u;
+	TEST_EQ(waits_named_find(words, &number, &s), 0);
+	/* Where there are four, higher numbers are the same barriers. */
+	words[6] = words[10] = words[14] = words[2];
+	TEST_EQ(waits_named_find(words, &number, &s), 0);
+	TEST_EQ(number, 3);
+	words[10] = STATE(4, 2);
+	TEST_EQ(waits_named_find(words, &number, &s), -ENOTUNIQ);
+	words[10] = words[2];
+	words[8] = words[2];
+	TEST_EQ(waits_named_find(words, &number, &s), -ENOTUNIQ);
+	TEST_EQ(number, 3);
+	memset(words, 0, sizeof(words));
+	TEST_EQ(waits_named_find(words, &number, &s), -ENODATA);
+	memset(words, 0xff, sizeof(words));
+	TEST_EQ(waits_named_find(words, &number, &s), -ENODATA);
+}
+
+/* Any wave may come to a named barrier: all is inferred, and with more elsewhere than lack, they may be it. */
+static void named_barriers_have_candidates(void)
+{
+	struct waits_block b = { .family = WAITS_GFX12_5, .which = WAITS_BARRIER_NAMED, .expects = 8, .seen = 8,
+				 .waiting = 6, .same_words = true, .state = waits_barrier_state_read(STATE(8, 6)) };
+	struct waits_missing m;
+
+	TEST_EQ_FATAL(waits_block_missing(&b, &m), 0);
+	TEST_EQ(m.missing == 2 && !m.candidates, true);
+	TEST_EQ(m.confidence, WAITS_INFERRED);
+	/* Waves that only wait: more of them than have come. */
+	b.state = waits_barrier_state_read(STATE(1, 0));
+	TEST_EQ_FATAL(waits_block_missing(&b, &m), 0);
+	TEST_EQ(m.missing == 1 && m.candidates, true);
+	/* More lack than are there: those that have ended may have been it. */
+	b.state = waits_barrier_state_read(STATE(10, 6));
+	b.seen = 7;
+	TEST_EQ_FATAL(waits_block_missing(&b, &m), 0);
+	TEST_EQ(m.missing == 1 && m.candidates && m.ended == 1, true);
+	b.seen = 8;
+	b.same_words = false;
+	TEST_EQ_FATAL(waits_block_missing(&b, &m), 0);
+	TEST_EQ(m.missing == 1 && m.candidates, true);
+	TEST_EQ(m.confidence, WAITS_INFERRED);
+	b.waiting = 7;
+	TEST_EQ_FATAL(waits_block_missing(&b, &m), 0);
+	TEST_EQ(m.missing == 1 && !m.candidates, true);
+	b.waiting = 8;
+	TEST_EQ(waits_block_missing(&b, &m), -ENODATA);
 }
 
 static void counts_who_is_missing(void)
@@ -217,6 +319,7 @@ static void packets_wait_for_a_value(void)
 
 TEST_SUITE(waits, TEST(words_need_their_target), TEST(branches_lead_back),
 	  TEST(the_bit_and_the_instruction_prove_it),
-	  TEST(split_barriers_are_told_by_their_place), TEST(counts_who_is_missing),
-	  TEST(split_barriers_have_candidates),
+	  TEST(split_barriers_are_told_by_their_place), TEST(barriers_are_told_apart),
+	  TEST(the_named_barrier_is_the_one_that_is_open), TEST(counts_who_is_missing),
+	  TEST(split_barriers_have_candidates), TEST(named_barriers_have_candidates),
 	  TEST(packets_wait_for_signals), TEST(packets_wait_for_a_value));
