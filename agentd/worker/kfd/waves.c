@@ -25,6 +25,7 @@ void wave_capture_deinit(struct wave_capture *w)
 	free(w->hot);
 	free(w->places);
 	free(w->copied);
+	free(w->named);
 }
 
 void wave_capture_missing(struct wave_capture *w, const char *fmt, ...)
@@ -141,6 +142,18 @@ static void get_ready(struct wave_capture *w)
 		w->k->pool = thread_pool_create(SIZE_MAX);
 }
 
+/* Does any device of the capture save named barriers? */
+static bool has_named(const struct wave_capture *w)
+{
+	const struct kfdtrap_wave_layout any = { 0 };
+	uint32_t offset;
+
+	for (size_t i = 0; i < w->n_captures; i++)
+		if (kfdtrap_wave_named_barriers_find(w->captures[i].arch, &any, &offset))
+			return true;
+	return false;
+}
+
 /* Allocate all memory, and choose the queues and save areas, before anything is stopped. */
 static int prepare(struct wave_capture *w)
 {
@@ -172,6 +185,8 @@ static int prepare(struct wave_capture *w)
 			add_look(w, &from->queues[i]);
 	if (w->n_captures)
 		get_ready(w);
+	if (has_named(w) && !(w->named = malloc(WAVES_MAX * sizeof(*w->named))))
+		return -ENOMEM;
 	return 0;
 }
 

@@ -92,6 +92,14 @@ struct save_area {
 	size_t first; /* Number of its first wave in wave_capture.hot. */
 };
 
+/* The states of the named barriers of a workgroup (gfx12.5). */
+struct named_copy {
+	uint64_t address;
+	size_t wave; /* Number of its first wave in wave_capture.hot; they ascend. */
+	bool got;
+	uint32_t words[KFDTRAP_WAVE_NAMED_BARRIERS];
+};
+
 /*
  * One capture.
  *
@@ -122,6 +130,8 @@ struct wave_capture {
 	uint64_t *places; /* The address of those bytes in the target, for each wave. */
 	bool *copied; /* Whether those bytes were copied, for each wave. */
 	size_t n_hot;
+	struct named_copy *named; /* WAVES_MAX; NULL: no device of the capture saves any. */
+	size_t n_named;
 	struct argument_copy arguments[ARGUMENT_COPIES_MAX];
 	uint8_t *argument_bytes; /* ARGUMENT_COPY_BYTES for each of them, in the arena. */
 	size_t n_arguments;
@@ -242,6 +252,8 @@ struct wave_cursor {
 	const uint8_t *hot; /* Its KFDTRAP_WAVE_HOT_SIZE bytes; meaningful when copied. */
 	enum kfdtrap_wave_problem problem; /* Why there is no state; meaningful when copied. */
 	struct kfdtrap_wave_state state;
+	size_t next_named;
+	const uint32_t *named; /* Of a first wave whose named barriers were copied; else NULL.  In the capture. */
 };
 
 /** Begin in front of the first wave of an area whose control stack was read. */

@@ -127,6 +127,15 @@ static void copy_stacks(struct wave_capture *w, struct wave_batch *b, uint32_t r
 	wave_batch_flush(b);
 }
 
+static void add_named(struct wave_capture *w, const struct save_area *a, const struct kfdtrap_wave_layout *layout)
+{
+	uint32_t offset;
+
+	if (!w->named || !layout->first || !kfdtrap_wave_named_barriers_find(a->capture->arch, layout, &offset))
+		return;
+	w->named[w->n_named++] = (struct named_copy){ .address = a->address + offset, .wave = w->n_hot };
+}
+
 /* One thread does the walk, since the place of a wave depends on all waves before it. */
 static void find_waves_of(struct wave_capture *w, struct save_area *a)
 {
@@ -135,8 +144,10 @@ static void find_waves_of(struct wave_capture *w, struct save_area *a)
 
 	a->first = w->n_hot;
 	wave_capture_walk(w, a, &iter);
-	for (; kfdtrap_wave_next(&iter, &layout); w->n_hot++)
+	for (; kfdtrap_wave_next(&iter, &layout); w->n_hot++) {
 		w->places[w->n_hot] = a->address + kfdtrap_wave_hot_offset(&layout);
+		add_named(w, a, &layout);
+	}
 	/* Only a proper end confirms the waves before it. */
 	a->problem = iter.problem;
 	a->state = a->problem ? SAVE_AREA_BROKEN : SAVE_AREA_READ;
@@ -192,6 +203,7 @@ struct shares {
 	struct wave_capture *w;
 	const struct memory *memory; /* The memory that they are read from. */
 	size_t first; /* The first wave that was found in this round. */
+	size_t first_named; /* The same of the named barriers. */
 };
 
 /* Copy one share, on any thread of the pool. */
@@ -210,6 +222,24 @@ static void copy_share(void *ctx, size_t i)
 	wave_batch_flush(&b);
 }
 
+/* The same of the named barriers of workgroups. */
+static void copy_named_share(void *ctx, size_t i)
+{
+	const struct shares *s = ctx;
+	struct wave_capture *w = s->w;
+	size_t begin = s->first_named + i * WAVES_SHARE, end = begin + WAVES_SHARE;
+	struct wave_batch b = { .w = w, .memory = s->memory };
+
+	for (size_t k = begin; k < end && k < w->n_named; k++)
+		wave_batch_add(&b, w->named[k].address, w->named[k].words, sizeof(w->named[k].words), &w->named[k].got);
+	wave_batch_flush(&b);
+}
+
+static size_t shares_of(size_t n)
+{
+	return (n + WAVES_SHARE - 1) / WAVES_SHARE;
+}
+
 static bool has_queues(const struct wave_capture *w, uint32_t round)
 {
 	for (size_t i = 0; i < w->n_captures; i++)
@@ -222,7 +252,7 @@ void wave_capture_copy(struct wave_capture *w, uint32_t round)
 {
 	const struct memory *memory = &w->k->t.memory;
 	struct wave_batch b = { .w = w, .memory = memory };
-	struct shares s = { .w = w, .memory = memory, .first = w->n_hot };
+	struct shares s = { .w = w, .memory = memory, .first = w->n_hot, .first_named = w->n_named };
 
 	/* Where nothing is to be copied, nothing comes too late. */
 	if (!has_queues(w, round) || wave_capture_is_late(w))
@@ -233,6 +263,7 @@ void wave_capture_copy(struct wave_capture *w, uint32_t round)
 	copy_arguments(w, &b, round);
 	if (w->take)
 		s.memory = w->take(w, round);
-	thread_pool_run(w->k->pool, copy_share, &s,
-			(w->n_hot - s.first + WAVES_SHARE - 1) / WAVES_SHARE);
+	thread_pool_run(w->k->pool, copy_share, &s, shares_of(w->n_hot - s.first));
+	if (w->n_named > s.first_named)
+		thread_pool_run(w->k->pool, copy_named_share, &s, shares_of(w->n_named - s.first_named));
 }

@@ -15,8 +15,6 @@
 #define TRAP_BYTES	  4u /* Bytes of an s_trap instruction. */
 /* No workgroup has more (1024 work-items in waves of 32). */
 #define GROUP_WAVES_MAX 32u
-/* Where the save routine of gfx12 keeps what s_get_barrier_state told (Linux, cwsr_trap_handler_gfx12.asm). */
-#define BARRIER_OFFSET (14u * 4)
 
 /* The workgroup that the walk is in. */
 struct workgroup {
@@ -101,15 +99,15 @@ static void find_dispatch(struct queue_capture *l, const struct kfdtrap_wave_sta
 		take_packet(l, to);
 }
 
-/* Before gfx12 there is something else in that place. */
-static uint32_t read_barrier(const struct kfdtrap_wave_layout *layout, const uint8_t *hot)
+/* @return the named barriers of a first wave, for as long as the result lives; NULL: they are not known. */
+static const uint32_t *keep_named(const struct wave_cursor *c)
 {
-	size_t at = layout->hwreg_offset - kfdtrap_wave_hot_offset(layout) + BARRIER_OFFSET;
-	uint32_t word = 0;
+	uint32_t *words = c->named ? rpc_arena_array(c->capture->arena, KFDTRAP_WAVE_NAMED_BARRIERS, sizeof(*words)) :
+				     NULL;
 
-	if (at + sizeof(word) <= KFDTRAP_WAVE_HOT_SIZE)
-		memcpy(&word, hot + at, sizeof(word));
-	return le32toh(word);
+	for (size_t i = 0; words && i < KFDTRAP_WAVE_NAMED_BARRIERS; i++)
+		words[i] = le32toh(c->named[i]);
+	return words;
 }
 
 static void fill_wave(struct wave *to, const struct wave_cursor *c)
@@ -139,7 +137,7 @@ static void fill_wave(struct wave *to, const struct wave_cursor *c)
 		.has_workgroup = s->valid & KFDTRAP_WAVE_HAS_WORKGROUP_X,
 		.has_wave_in_group = s->valid & KFDTRAP_WAVE_HAS_WAVE_IN_GROUP,
 	};
-	to->saved = (struct wave_saved){ s->status, s->state_priv, read_barrier(layout, c->hot) };
+	to->saved = (struct wave_saved){ s->status, s->state_priv, s->barrier, s->cluster_barrier, keep_named(c) };
 	find_dispatch(c->area->capture, s, to);
 }
 
@@ -163,12 +161,25 @@ void wave_cursor_init(struct wave_cursor *c, const struct wave_capture *w,
 	wave_capture_walk(w, a, &c->iter);
 }
 
+/* Those of an area ascend with its waves. */
+static void find_named(struct wave_cursor *c, size_t wave)
+{
+	const struct wave_capture *w = c->capture;
+
+	while (c->next_named < w->n_named && w->named[c->next_named].wave < wave)
+		c->next_named++;
+	c->named = c->next_named < w->n_named && w->named[c->next_named].wave == wave && w->named[c->next_named].got ?
+			   w->named[c->next_named].words :
+			   NULL;
+}
+
 bool wave_cursor_next(struct wave_cursor *c)
 {
 	size_t at = c->at;
 
 	if (!kfdtrap_wave_next(&c->iter, &c->layout))
 		return false;
+	find_named(c, at);
 	c->at++;
 	c->copied = c->capture->copied[at];
 	c->hot = c->capture->hot + at * KFDTRAP_WAVE_HOT_SIZE;

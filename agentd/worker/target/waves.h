@@ -35,6 +35,9 @@ struct wave_saved {
 	uint32_t status;     /**< STATUS, before gfx12. */
 	uint32_t state_priv; /**< From gfx12 on, as the next. */
 	uint32_t barrier;    /**< What s_get_barrier_state told of the workgroup's barrier. */
+	uint32_t cluster;    /**< From gfx12.5 on: the same of the cluster's. */
+	/** gfx12.5, of the first wave of a workgroup: the same of WAITS_NAMED_BARRIERS; NULL: they were not read. */
+	const uint32_t *named;
 };
 
 /** One wave as it stood when it was captured. */
