@@ -134,6 +134,47 @@ static void waves_let_go_what_they_stopped(void)
 	released(t);
 }
 
+/* Two waves of a workgroup of gfx12.5, of 3072 bytes each; their hardware registers are the highest 512. */
+static void states_of_barriers_are_read(void)
+{
+	enum { TOP = 8000, WAVE = 3072, HWREG = TOP - 512, BLOCK = 14 * 4, CLUSTER = 15 * 4, NAMED = 0x80 };
+	static _Alignas(8) uint8_t area[8192];
+	const uint32_t stack[] = { 0, 0, 0x80000000, 0x40000000, 0x1000, 0x2000 };
+	const uint32_t header[] = { TOP - 2 * WAVE - sizeof(stack), sizeof(stack), TOP, 2 * WAVE };
+	struct target_waves waves;
+	uint32_t word;
+	WITH(t);
+
+	with_areas(t);
+	node.devices[0].rpc.gfx_target_version = 120500;
+	memset(area, 0, sizeof(area));
+	memcpy(area, header, sizeof(header));
+	memcpy(area + header[0], stack, sizeof(stack));
+	for (uint32_t wave = 0; wave < 2; wave++)
+		for (uint32_t i = 0; i < 16; i++) {
+			uint8_t *hwreg = area + HWREG - wave * WAVE;
+
+			memcpy(hwreg + NAMED + 4 * i, (word = 0x100 * (wave + 1) + i, &word), 4);
+			memcpy(hwreg + BLOCK, (word = 0x30041, &word), 4);
+			memcpy(hwreg + CLUSTER, (word = 0x10021, &word), 4);
+		}
+	node.queues[2].save_area = (uintptr_t)area;
+	node.queues[2].save_area_bytes = sizeof(area);
+	TEST_EQ(kfd_waves(&t->t, &node.from, &arena, &waves, &err), 0);
+	TEST_EQ(waves.n_missing, 0);
+	TEST_EQ_FATAL(waves.n_waves, 2);
+	for (size_t i = 0; i < 2; i++) {
+		TEST_EQ(waves.waves[i].saved.barrier, 0x30041);
+		TEST_EQ(waves.waves[i].saved.cluster, 0x10021);
+	}
+	/* All waves of a workgroup save the same of these: those of the first are read. */
+	TEST_EQ(waves.waves[1].saved.named == NULL, true);
+	CU_ASSERT_FATAL(waves.waves[0].saved.named != NULL);
+	for (uint32_t i = 0; i < 16; i++)
+		TEST_ROW_EQ(i, waves.waves[0].saved.named[i], 0x100 + i);
+	released(t);
+}
+
 /* All stop at once, each device runs again as soon as its own waves are copied. */
 static void devices_are_let_go_one_by_one(void)
 {
@@ -463,6 +504,7 @@ static void names_are_those_of_libdrm(void)
 
 TEST_SUITE(worker_target_kfd, TEST(suspend_and_resume), TEST(resume_of_all_drops_the_undo),
 	   TEST(waves_let_go_what_they_stopped), TEST(devices_are_let_go_one_by_one),
+	   TEST(states_of_barriers_are_read),
 	   TEST(waves_that_cannot_be_seen_are_missing), TEST(huge_control_stacks_are_refused),
 	   TEST(waves_without_time_or_runtime), TEST(registers_of_places_are_read_at_once),
 	   TEST(a_failed_stop_is_taken_back),
