@@ -92,7 +92,8 @@ static bool is_open(const struct waits_barrier_state *s)
 	return s->valid && s->members > s->signals;
 }
 
-int waits_named_find(const uint32_t words[WAITS_NAMED_BARRIERS], uint32_t *ret_number, struct waits_barrier_state *ret)
+int waits_named_find(const uint32_t words[WAITS_NAMED_BARRIERS], uint32_t *ret_number,
+		     struct waits_barrier_state *ret)
 {
 	uint32_t first = WAITS_NAMED_BARRIERS;
 

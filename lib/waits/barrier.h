@@ -35,8 +35,9 @@ struct waits_at_barrier {
 	bool at_pc;	 /**< The instruction is at pc; else, if one was found, in front of it. */
 	bool found;	 /**< The instruction was found. */
 	/**
-	 * From gfx12 on, of s_barrier_wait: -1 is the workgroup's, -3 the cluster's.  1 to 16 say no more than that the
-	 * barrier is a named one: the wave waits at the one that it has joined last (LLVM, AMDGPUExecutionSynchronization).
+	 * From gfx12 on, of s_barrier_wait: -1 is the workgroup's, -3 the cluster's.  1 to 16 say no more than
+	 * that the barrier is a named one: the wave waits at the one that it has joined last (LLVM,
+	 * AMDGPUExecutionSynchronization).
 	 */
 	int16_t id;
 	enum waits_op op; /**< The instruction, if found. */
@@ -76,7 +77,8 @@ struct waits_barrier_state waits_barrier_state_read(uint32_t word);
  * @param ret_number  Its number.
  * @return 0; -ENODATA: none fits; -ENOTUNIQ: several do.
  */
-int waits_named_find(const uint32_t words[WAITS_NAMED_BARRIERS], uint32_t *ret_number, struct waits_barrier_state *ret);
+int waits_named_find(const uint32_t words[WAITS_NAMED_BARRIERS], uint32_t *ret_number,
+		     struct waits_barrier_state *ret);
 
 /** The waves of a workgroup, counted. */
 struct waits_block {
@@ -86,7 +88,7 @@ struct waits_block {
 	uint32_t seen;	  /**< Waves that are there. */
 	uint32_t waiting; /**< Of them, at the barrier. */
 	enum waits_confidence confidence; /**< The weakest of those that wait. */
-	/** From gfx12 on: all saved the same barrier state, which is @c state; of a named barrier: its state is known. */
+	/** From gfx12 on: all saved the same barrier state, @c state.  Of a named barrier: its state is known. */
 	bool same_words;
 	struct waits_barrier_state state;
 };

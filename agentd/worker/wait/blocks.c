@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: MIT */
-/* Waves that wait at the barrier of their workgroup, and those of it that have not come. */
+/* Waves that wait at barriers of their workgroup or at that of their cluster, and those that have not come. */
 #include <string.h>
 
 #include "agentd/worker/snapshot/hash.h"
 #include "agentd/worker/snapshot/wave_convert.h"
 #include "agentd/worker/wait/look.h"
+#include "agentd/worker/wait/wait.h"
 #include "base/bit_list.h"
 #include "base/out.h"
 
 /* Loops of more bytes are not taken for ones that poll. */
 #define LOOP_BYTES 32768u
 
-/* One workgroup. */
+/* One workgroup, as seen from one of the barriers at which its waves wait. */
 struct block {
 	const struct wave *waves;
 	uint32_t n;
-	struct waits_block counts;
 	uint32_t undecoded;
+	struct waits_at_barrier all[LOOK_PARTIES_MAX]; /* Of each wave, as the next; meaningful unless DOES_UNKNOWN. */
+	uint8_t does[LOOK_PARTIES_MAX];
+	struct waits_block counts;
+	uint32_t named; /* The number of the named barrier; 0: not known. */
 	const struct wave *waiter; /* The first one. */
 	struct waits_at_barrier at; /* What is known of that one. */
-	uint8_t does[LOOK_PARTIES_MAX]; /* Of each wave. */
 };
 
 enum { DOES_WAIT, DOES_NOT, DOES_UNKNOWN };
@@ -45,7 +48,6 @@ static void look_at_wave(struct look *l, struct block *b, uint32_t i)
 	struct waits_saved saved = { .status = w->saved.status, .state_priv = w->saved.state_priv,
 				     .barrier = w->saved.barrier };
 	const struct look_code *c;
-	struct waits_at_barrier at;
 
 	b->does[i] = DOES_NOT;
 	/* A wave that stopped waits for nobody, wherever it is; it may stand behind its site, and others do not. */
@@ -54,34 +56,55 @@ static void look_at_wave(struct look *l, struct block *b, uint32_t i)
 	c = code_at(l, w);
 	saved.n_code = c->n;
 	memcpy(saved.code, c->bytes, sizeof(saved.code));
-	if (waits_at_barrier(b->counts.family, &saved, &at) < 0)
-		return;
-	if (at.confidence == WAITS_UNKNOWN) {
+	if (waits_at_barrier(look_family(l, w), &saved, &b->all[i]) == 0 && b->all[i].confidence == WAITS_UNKNOWN) {
 		b->does[i] = DOES_UNKNOWN;
 		b->undecoded++;
-		return;
 	}
-	if (!at.waits || at.which != WAITS_BARRIER_BLOCK)
-		return;
-	b->does[i] = DOES_WAIT;
-	if (!b->counts.waiting++) {
-		b->waiter = w;
-		b->at = at;
-	}
-	b->counts.confidence = waits_weaker(b->counts.confidence, at.confidence);
 }
 
-static void count(struct look *l, struct block *b)
+static void count_wave(struct block *b, uint32_t i)
 {
-	b->counts.family = look_family(l, b->waves);
-	b->counts.seen = b->n;
-	b->counts.expects = b->waves->group_waves;
-	b->counts.same_words = true;
-	b->counts.state = waits_barrier_state_read(b->waves->saved.barrier);
-	for (uint32_t i = 0; i < b->n; i++) {
-		look_at_wave(l, b, i);
-		b->counts.same_words &= b->waves[i].saved.barrier == b->waves->saved.barrier;
+	const struct waits_at_barrier *at = &b->all[i];
+
+	if (b->does[i] == DOES_UNKNOWN)
+		return;
+	b->does[i] = at->waits && at->which == b->counts.which ? DOES_WAIT : DOES_NOT;
+	b->counts.same_words &= b->waves[i].saved.barrier == b->waves->saved.barrier;
+	if (b->does[i] != DOES_WAIT)
+		return;
+	if (!b->counts.waiting++) {
+		b->waiter = &b->waves[i];
+		b->at = *at;
 	}
+	b->counts.confidence = waits_weaker(b->counts.confidence, at->confidence);
+}
+
+static void find_state(struct block *b)
+{
+	const struct wave_saved *first = &b->waves->saved;
+
+	switch (b->counts.which) {
+	case WAITS_BARRIER_NAMED:
+		b->counts.same_words = first->named && waits_named_find(first->named, &b->named, &b->counts.state) == 0;
+		break;
+	case WAITS_BARRIER_CLUSTER:
+		b->counts.state = waits_barrier_state_read(first->cluster);
+		break;
+	default:
+		b->counts.state = waits_barrier_state_read(first->barrier);
+	}
+}
+
+/* Look at a workgroup from one barrier: who of it waits there, and what is saved of that barrier. */
+static void count(struct look *l, struct block *b, enum waits_barrier which)
+{
+	b->counts = (struct waits_block){ .family = look_family(l, b->waves), .which = which, .seen = b->n,
+					  .expects = b->waves->group_waves, .same_words = true };
+	b->named = 0;
+	b->waiter = NULL;
+	for (uint32_t i = 0; i < b->n; i++)
+		count_wave(b, i);
+	find_state(b);
 }
 
 /* ------------------------------------------------------------------ names and states --------- */
@@ -296,19 +319,29 @@ uint32_t look_add_wave(struct look *l, const struct wave *w, const struct rpc_wa
 	return node;
 }
 
+/* @return the wait of a wave that waits at another barrier than this one; WAIT_NONE: it does not. */
+static uint32_t other_wait(const struct look *l, const struct block *b, uint32_t i)
+{
+	return b->does[i] == DOES_NOT && b->all[i].waits ? l->of_wave[&b->waves[i] - l->seen->waves.waves] : WAIT_NONE;
+}
+
 static const char *party_text(struct look *l, const struct wave *w, const struct rpc_wait_at *at, uint32_t node)
 {
-	if (look_grid_of(l, w) == LOOK_NONE)
-		return l->nodes[node].rpc.text;
-	return rpc_arena_printf(l->arena, "%s, at %s, waits at a barrier of the grid", look_wave_text(l, w),
-				look_place(l, at));
+	const char *what = look_grid_of(l, w) != LOOK_NONE ? "waits at a barrier of the grid" :
+			   l->nodes[node].rpc.has_wait	   ? "waits at another barrier" :
+							     NULL;
+
+	return what ? rpc_arena_printf(l->arena, "%s, at %s, %s", look_wave_text(l, w), look_place(l, at), what) :
+		      l->nodes[node].rpc.text;
 }
 
 /* Add one who is missing, as a party and as a node. */
-static void add_party(struct look *l, size_t wait, const struct wave *w, const struct waits_missing *m)
+static void add_party(struct look *l, size_t wait, const struct block *b, uint32_t i, const struct waits_missing *m)
 {
+	const struct wave *w = &b->waves[i];
+	const uint32_t other = other_wait(l, b, i);
 	struct rpc_wait_at at = look_at(l, w);
-	uint32_t node = look_add_wave(l, w, &at);
+	uint32_t node = other != WAIT_NONE ? l->waits[other].node : look_add_wave(l, w, &at);
 	enum waits_end end;
 	struct rpc_wait *to = &l->waits[wait].rpc;
 
@@ -351,10 +384,19 @@ static uint64_t shape_of(const struct block *b)
 				   b->counts.expects, b->counts.waiting };
 	uint64_t h = hash_bytes(hash_secret(), words, sizeof(words));
 
+	if (b->counts.which != WAITS_BARRIER_BLOCK)
+		h = hash_mix(h ^ ((uint64_t)b->counts.state.signals << 32 | b->counts.state.members << 8 | b->named));
 	for (uint32_t i = 0; i < b->n; i++)
 		if (b->does[i] != DOES_WAIT)
 			h = hash_mix(h ^ (w[i].pc + w[i].wave_in_group)) ^ w[i].reasons ^ w[i].state;
 	return h;
+}
+
+static uint64_t name_of_wait(const struct block *b)
+{
+	const uint64_t name = name_of_block(b->waves);
+
+	return b->counts.which == WAITS_BARRIER_BLOCK ? name : hash_mix(name ^ b->counts.which);
 }
 
 /* Who of the workgroup waits, whichever number it has in its save area. */
@@ -362,9 +404,28 @@ static uint64_t waiters_of(const struct block *b)
 {
 	uint64_t h = b->waiter->pc;
 
+	/* Who comes to these barriers without waiting is seen by their counts alone. */
+	if (b->counts.which != WAITS_BARRIER_BLOCK)
+		h = hash_mix(h ^ ((uint64_t)b->counts.state.signals << 32 | b->counts.state.members));
 	for (uint32_t i = 0; i < b->n; i++)
 		h = hash_mix(h ^ ((uint64_t)b->waves[i].wave_in_group << 2 | b->does[i]));
 	return h;
+}
+
+static const char *state_word_text(struct look *l, const struct block *b)
+{
+	const struct wave_saved *first = &b->waves->saved;
+
+	switch (b->counts.which) {
+	case WAITS_BARRIER_NAMED:
+		if (!b->named)
+			return first->named ? "not known: not one named barrier alone is incomplete" : "not read";
+		return rpc_arena_printf(l->arena, "0x%x", first->named[b->named - 1]);
+	case WAITS_BARRIER_CLUSTER:
+		return rpc_arena_printf(l->arena, "0x%x", first->cluster);
+	default:
+		return rpc_arena_printf(l->arena, "0x%x", b->waiter->saved.barrier);
+	}
 }
 
 static void add_evidence(struct look *l, struct rpc_wait *w, const struct block *b)
@@ -374,13 +435,28 @@ static void add_evidence(struct look *l, struct rpc_wait *w, const struct block 
 	if (b->counts.family < WAITS_GFX12)
 		look_add_evidence(l, w, "STATUS of the first", rpc_arena_printf(l->arena, "0x%x", first->saved.status));
 	else
-		look_add_evidence(l, w, "barrier state", rpc_arena_printf(l->arena, "0x%x", first->saved.barrier));
+		look_add_evidence(l, w, "barrier state", state_word_text(l, b));
+	if (b->named)
+		look_add_evidence(l, w, "barrier", rpc_arena_printf(l->arena, "%u", b->named));
 	if (b->at.found)
 		look_add_evidence(l, w, waits_op_name(b->at.op),
 				  rpc_arena_printf(l->arena, "0x%llx", (unsigned long long)first->pc -
 								(b->at.at_pc ? 0 : 4)));
 	else
 		look_add_evidence(l, w, "instruction", "not seen");
+}
+
+/* How many have to come, and have: workgroups to the barrier of a cluster, else waves. */
+static void fill_counts(struct rpc_wait *to, const struct waits_block *c)
+{
+	const bool by_word = c->which != WAITS_BARRIER_BLOCK;
+
+	if (by_word && (!c->state.valid || !c->same_words))
+		return;
+	to->expects = by_word ? c->state.members : c->expects;
+	to->has = by_word ? c->state.signals : c->waiting;
+	to->has_expects = to->expects != 0;
+	to->has_has = true;
 }
 
 static void fill(struct look *l, size_t wait, const struct block *b)
@@ -390,10 +466,7 @@ static void fill(struct look *l, size_t wait, const struct block *b)
 
 	look_tell_wave(l, to, w);
 	to->at.instruction = b->at.found ? waits_op_name(b->at.op) : NULL;
-	to->has_expects = b->counts.expects != 0;
-	to->expects = b->counts.expects;
-	to->has_has = true;
-	to->has = b->counts.waiting;
+	fill_counts(to, &b->counts);
 	add_evidence(l, to, b);
 }
 
@@ -404,40 +477,57 @@ static void note_waiters(struct look *l, const struct block *b, size_t wait)
 			look_note(l, &b->waves[i], wait);
 }
 
-static void add_wait(struct look *l, const struct block *b, const struct waits_missing *m, uint64_t shape)
+static const char *who_text(struct look *l, const struct block *b)
 {
-	const char *who = b->waiter->has_wave_in_group ?
-				  rpc_arena_printf(l->arena, "%s %s of %s", b->counts.waiting == 1 ? "wave" : "waves",
-						   numbers_text(l, b, DOES_WAIT), look_workgroup_text(l, b->waiter)) :
-				  rpc_arena_printf(l->arena, "%u waves of %s", b->counts.waiting,
-						   look_workgroup_text(l, b->waiter));
+	const char *group = look_workgroup_text(l, b->waiter);
+
+	if (!b->waiter->has_wave_in_group)
+		return rpc_arena_printf(l->arena, "%u waves of %s", b->counts.waiting, group);
+	return rpc_arena_printf(l->arena, "%s %s of %s", b->counts.waiting == 1 ? "wave" : "waves",
+				numbers_text(l, b, DOES_WAIT), group);
+}
+
+/* Which workgroups a cluster has is not saved: who is missing at its barrier is not known. */
+static bool find_missing(const struct block *b, struct waits_missing *ret)
+{
+	if (b->counts.which == WAITS_BARRIER_CLUSTER || waits_block_missing(&b->counts, ret) < 0)
+		return false;
+	if (b->undecoded)
+		ret->confidence = waits_weaker(ret->confidence, WAITS_INFERRED);
+	return true;
+}
+
+static void add_wait(struct look *l, const struct block *b, uint64_t shape)
+{
+	static const enum rpc_wait_kind kinds[WAITS_BARRIER_COUNT] = {
+		[WAITS_BARRIER_BLOCK] = RPC_WAIT_KIND_BARRIER,
+		[WAITS_BARRIER_NAMED] = RPC_WAIT_KIND_NAMED_BARRIER,
+		[WAITS_BARRIER_CLUSTER] = RPC_WAIT_KIND_CLUSTER,
+	};
 	size_t wait = l->n_waits;
-	struct look_wait *w = look_add_wait(l, RPC_WAIT_KIND_BARRIER, RPC_WAIT_NODE_KIND_WORKGROUP, who,
-					    name_of_block(b->waves), waiters_of(b));
-	uint32_t parties = b->n - b->counts.waiting;
+	struct look_wait *w = look_add_wait(l, kinds[b->counts.which], RPC_WAIT_NODE_KIND_WORKGROUP, who_text(l, b),
+					    name_of_wait(b), waiters_of(b));
+	struct waits_missing m = { .confidence = WAITS_UNKNOWN };
 
 	if (!w)
 		return;
+	find_missing(b, &m);
 	note_waiters(l, b, wait);
 	w->first = b->waves;
 	w->shape = shape;
 	w->rpc.waves = b->counts.waiting;
 	w->rpc.alike = 1;
-	w->rpc.confidence = (enum rpc_confidence)(m ? m->confidence : WAITS_UNKNOWN);
-	w->rpc.missing_count = m ? m->missing : 0;
-	w->rpc.has_candidates = w->rpc.candidates = m && m->candidates;
-	w->rpc.missing = rpc_arena_array(l->arena, parties, sizeof(*w->rpc.missing));
+	w->rpc.confidence = (enum rpc_confidence)m.confidence;
+	w->rpc.missing_count = m.missing;
+	w->rpc.has_candidates = w->rpc.candidates = m.candidates;
+	w->rpc.missing = rpc_arena_array(l->arena, b->n - b->counts.waiting, sizeof(*w->rpc.missing));
 	fill(l, wait, b);
-	for (uint32_t i = 0; m && w->rpc.missing && i < b->n; i++)
-		if (b->does[i] != DOES_WAIT)
-			add_party(l, wait, &b->waves[i], m);
 }
 
+/* Add what waits at one barrier of a workgroup, or count it to a wait that is like it. */
 static void add_block(struct look *l, const struct block *b)
 {
 	uint64_t shape = shape_of(b);
-	struct waits_missing m;
-	bool known = waits_block_missing(&b->counts, &m) == 0;
 
 	for (size_t i = 0; i < l->n_waits; i++) {
 		struct look_wait *w = &l->waits[i];
@@ -448,18 +538,31 @@ static void add_block(struct look *l, const struct block *b)
 		w->rpc.waves += b->counts.waiting;
 		w->rpc.alike++;
 		/* One of them that has moved shows that all of them may. */
-		w->changed |= !look_is_same(l, name_of_block(b->waves), waiters_of(b)) && l->before;
+		w->changed |= !look_is_same(l, name_of_wait(b), waiters_of(b)) && l->before;
 		return;
 	}
-	if (b->undecoded && known)
-		m.confidence = waits_weaker(m.confidence, WAITS_INFERRED);
-	add_wait(l, b, known ? &m : NULL, shape);
+	add_wait(l, b, shape);
+}
+
+/* Name who is missing, where this workgroup is the one that is told. */
+static void add_parties(struct look *l, const struct block *b)
+{
+	const uint32_t wait = l->of_wave[b->waiter - l->seen->waves.waves];
+	struct waits_missing m;
+
+	if (wait == WAIT_NONE || l->waits[wait].first != b->waves || !l->waits[wait].rpc.missing ||
+	    !find_missing(b, &m))
+		return;
+	for (uint32_t i = 0; i < b->n; i++)
+		if (b->does[i] != DOES_WAIT)
+			add_party(l, wait, b, i, &m);
 }
 
 /* ------------------------------------------------------------------ all of them -------------- */
 
 static void look_at_block(struct look *l, const struct wave *first, uint32_t n)
 {
+	const unsigned int n_barriers = look_family(l, first) < WAITS_GFX12_5 ? 1 : WAITS_BARRIER_COUNT;
 	struct block b = { .waves = first, .n = n };
 
 	if (n > LOOK_PARTIES_MAX) {
@@ -470,11 +573,17 @@ static void look_at_block(struct look *l, const struct wave *first, uint32_t n)
 		look_undecoded(l, "the instructions of their device are not known", n);
 		return;
 	}
-	count(l, &b);
+	for (uint32_t i = 0; i < n; i++)
+		look_at_wave(l, &b, i);
 	if (b.undecoded)
 		look_undecoded(l, "their code could not be read", b.undecoded);
-	if (b.counts.waiting)
-		add_block(l, &b);
+	/* Who is missing at one barrier may wait at another. */
+	for (unsigned int pass = 0; pass < 2; pass++)
+		for (unsigned int which = 0; which < n_barriers; which++) {
+			count(l, &b, (enum waits_barrier)which);
+			if (b.counts.waiting)
+				(pass ? add_parties : add_block)(l, &b);
+		}
 }
 
 void look_at_blocks(struct look *l)

@@ -6,6 +6,7 @@
 #include "agentd/worker/wait/look.h"
 #include "agentd/worker/wait/wait.h"
 #include "agentd/worker/wait/warps.h"
+#include "base/fd.h"
 #include "testlib.h"
 
 enum { READ = 0x1000, WRITE = 0x2000, RING = 0x10000, SIGNAL = 0x20000, RING_SIZE = 4096 };
@@ -159,6 +160,241 @@ static void with_every_read_failing_the_kinds_are_told(void)
 	rpc_arena_deinit(&arena);
 }
 
+/* ------------------------------------------------------------------ barriers of gfx12.5 ------ */
+
+/* How far ahead of the real clock this program is. */
+static uint64_t ahead_ns;
+
+uint64_t __real_clock_now_ns(void);
+uint64_t __wrap_clock_now_ns(void);
+uint64_t __wrap_clock_now_ns(void)
+{
+	return __real_clock_now_ns() + ahead_ns;
+}
+
+enum { BIAS = 0x7f000000, TEXT = 0x1800, TEXT_AT = 0x800, NAMED_AT = 0x40, BLOCK_AT = 0x80, CLUSTER_AT = 0xc0 };
+
+/* A code object with an instruction that waits in each of three places. */
+static struct {
+	char *bytes;
+	size_t size;
+} object;
+
+static int list_object(struct target *t, struct rpc_arena *a, struct code_list *ret)
+{
+	(void)t;
+	ret->objects = rpc_arena_array(a, 1, sizeof(*ret->objects));
+	ret->n_objects = 1;
+	ret->objects[0] = (struct code_object){ .uri = "0", .bias = BIAS };
+	return 0;
+}
+
+static int stat_object(struct target *t, const struct code_object *o, struct code_stat *ret)
+{
+	(void)t;
+	(void)o;
+	*ret = (struct code_stat){ .size = object.size };
+	return 0;
+}
+
+static ssize_t read_object(struct target *t, const struct code_object *o, uint64_t offset, void *buf, size_t size)
+{
+	(void)t;
+	(void)o;
+	if (offset > object.size || size > object.size - offset)
+		size = offset > object.size ? 0 : object.size - (size_t)offset;
+	memcpy(buf, object.bytes + offset, size);
+	return (ssize_t)size;
+}
+
+static void object_done(struct target *t)
+{
+	(void)t;
+}
+
+static const struct target_ops gfx12_5 = { .vendor = RPC_VENDOR_AMD, .code_list = list_object,
+					   .code_stat = stat_object, .code_read = read_object,
+					   .code_done = object_done };
+
+static void make_object(void)
+{
+	static const struct {
+		uint32_t at, word;
+	} rows[] = { { NAMED_AT, 0xbf940001 }, { BLOCK_AT, 0xbf94ffff }, { CLUSTER_AT, 0xbf94fffd } };
+
+	TEST_EQ_FATAL(fd_read_file("tests/data/codeobj/spin-gfx90a.co", 1 << 20, &object.bytes, &object.size), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		memcpy(object.bytes + TEXT_AT + rows[i].at, &rows[i].word, sizeof(rows[i].word));
+}
+
+/* What is told of a workgroup of four waves, each of which is at a place of the code; release with forget(). */
+struct told {
+	struct rpc_arena arena;
+	struct history *history;
+	struct rpc_why_get_result why;
+};
+
+static void tell_next(struct told *to, const uint32_t at[4], const struct wave_saved *saved, bool has_since)
+{
+	struct target t = { .ops = &gfx12_5, .memory = { .fd = -1, .read = read_nothing } };
+	struct target_device device = { .rpc = { .gpu_id = 7, .has_gfx_target_version = true,
+						 .gfx_target_version = 120500 } };
+	const struct wait_options o = { .look_up_ms = 10000, .has_since = has_since, .since = to->why.sample };
+	struct wave waves[4];
+	struct snapshot seen = { .devices = &device, .n_devices = 1, .waves = { .waves = waves, .n_waves = 4 } };
+	struct agent_err err = { 0 };
+
+	to->why = (struct rpc_why_get_result){ 0 };
+	for (uint32_t i = 0; i < 4; i++) {
+		waves[i] = (struct wave){ .pc = BIAS + TEXT + at[i], .gpu_id = 7, .queue_id = 3, .index = i,
+					  .group_waves = 4, .state = RPC_WAVE_STATE_RUNNING, .has_dispatch = true,
+					  .has_workgroup = true, .has_wave_in_group = true,
+					  .wave_in_group = (uint8_t)i, .saved = *saved };
+		waves[i].saved.named = i ? NULL : saved->named;
+	}
+	TEST_EQ_FATAL(wait_tell(&t, &to->arena, &o, &seen, &to->history, &to->why, &err), 0);
+}
+
+static size_t culprits_of(const struct told *to)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < to->why.n_causes; i++)
+		n += to->why.causes[i].culprit;
+	return n;
+}
+
+static void tell(struct told *to, const uint32_t at[4], const struct wave_saved *saved)
+{
+	*to = (struct told){ 0 };
+	make_object();
+	rpc_arena_init(&to->arena, 1 << 22);
+	tell_next(to, at, saved, false);
+	/* One sample accuses nobody: all of these are inferred. */
+	TEST_EQ(culprits_of(to), 0);
+}
+
+static void forget(struct told *to)
+{
+	wait_history_free(to->history);
+	rpc_arena_deinit(&to->arena);
+	free(object.bytes);
+}
+
+static const char *evidence_of(const struct rpc_wait *w, const char *name)
+{
+	for (size_t i = 0; i < w->n_evidence; i++)
+		if (strcmp(w->evidence[i].what, name) == 0)
+			return w->evidence[i].value;
+	return "";
+}
+
+#define STATE(members, signals) (1 | (members) << 4 | (signals) << 16)
+
+static void named_barriers_are_told_with_their_number(void)
+{
+	static const uint32_t at[4] = { NAMED_AT, NAMED_AT, NAMED_AT, 0 };
+	uint32_t named[WAITS_NAMED_BARRIERS] = { [2] = STATE(4, 3) };
+	const struct wave_saved saved = { .named = named };
+	const struct rpc_wait *w;
+	struct told to;
+
+	tell(&to, at, &saved);
+	TEST_EQ_FATAL(to.why.n_waits, 1);
+	w = &to.why.waits[0];
+	TEST_EQ(w->kind, RPC_WAIT_KIND_NAMED_BARRIER);
+	TEST_EQ(w->confidence, RPC_CONFIDENCE_INFERRED);
+	TEST_EQ(w->has_expects && w->expects == 4 && w->has_has && w->has == 3, true);
+	TEST_STR(evidence_of(w, "barrier"), "3");
+	TEST_STR(evidence_of(w, "barrier state"), "0x30041");
+	TEST_EQ(w->waves == 3 && w->missing_count == 1 && !w->candidates, true);
+	TEST_EQ_FATAL(w->n_missing, 1);
+	TEST_EQ(w->missing[0].ref.index, 3);
+	forget(&to);
+	/* Two that are not complete: which of them it is, is not said, nor how many have come. */
+	named[7] = STATE(2, 0);
+	tell(&to, at, &saved);
+	w = &to.why.waits[0];
+	TEST_EQ(w->kind == RPC_WAIT_KIND_NAMED_BARRIER && !w->has_expects && !w->has_has, true);
+	TEST_STR(evidence_of(w, "barrier"), "");
+	forget(&to);
+}
+
+/* Words that nobody could read are no reason to say less of who waits. */
+static void without_their_states_waves_may_be_missing(void)
+{
+	static const uint32_t at[4] = { NAMED_AT, NAMED_AT, 0, 0 };
+	const struct wave_saved saved = { 0 };
+	const struct rpc_wait *w;
+	struct told to;
+
+	tell(&to, at, &saved);
+	TEST_EQ_FATAL(to.why.n_waits, 1);
+	w = &to.why.waits[0];
+	TEST_STR(evidence_of(w, "barrier state"), "not read");
+	TEST_EQ(w->candidates && w->n_missing == 2 && w->missing_count == 1, true);
+	forget(&to);
+}
+
+static void workgroups_of_a_cluster_are_counted(void)
+{
+	static const uint32_t at[4] = { CLUSTER_AT, CLUSTER_AT, CLUSTER_AT, CLUSTER_AT };
+	const struct wave_saved saved = { .cluster = STATE(2, 1) };
+	const struct rpc_wait *w;
+	struct told to;
+
+	tell(&to, at, &saved);
+	TEST_EQ_FATAL(to.why.n_waits, 1);
+	w = &to.why.waits[0];
+	TEST_EQ(w->kind, RPC_WAIT_KIND_CLUSTER);
+	TEST_EQ(w->has_expects && w->expects == 2 && w->has_has && w->has == 1, true);
+	TEST_EQ(w->confidence == RPC_CONFIDENCE_UNKNOWN && !w->n_missing, true);
+	forget(&to);
+}
+
+/* Each half of a workgroup waits for the other, at another barrier. */
+static void who_waits_at_another_barrier_is_no_end(void)
+{
+	static const uint32_t at[4] = { NAMED_AT, NAMED_AT, BLOCK_AT, BLOCK_AT };
+	const uint32_t named[WAITS_NAMED_BARRIERS] = { STATE(4, 2) };
+	const struct wave_saved saved = { .named = named, .barrier = STATE(4, 2) };
+	struct told to;
+
+	tell(&to, at, &saved);
+	TEST_EQ_FATAL(to.why.n_waits, 2);
+	for (size_t i = 0; i < 2; i++) {
+		const struct rpc_wait *w = &to.why.waits[i];
+
+		TEST_EQ_FATAL(w->n_missing, 2);
+		for (size_t k = 0; k < 2; k++)
+			TEST_EQ(strstr(w->missing[k].what, "waits at another barrier") != NULL, true);
+	}
+	/* No wave is a node of its own. */
+	TEST_EQ(to.why.n_nodes, 2);
+	forget(&to);
+}
+
+/* The same in two samples, they wait for each other; where somebody has come meanwhile, they do not. */
+static void a_circle_that_moves_accuses_nobody(void)
+{
+	static const uint32_t at[4] = { NAMED_AT, NAMED_AT, BLOCK_AT, BLOCK_AT };
+	uint32_t named[WAITS_NAMED_BARRIERS] = { STATE(4, 2) };
+	const struct wave_saved saved = { .named = named, .barrier = STATE(4, 2) };
+	struct told to;
+
+	tell(&to, at, &saved);
+	ahead_ns += 2 * LOOK_STILL_NS;
+	tell_next(&to, at, &saved, true);
+	TEST_EQ(culprits_of(&to), 1);
+	ahead_ns += 2 * LOOK_STILL_NS;
+	/* One more has come, and as many lack: who joins may raise how many are members. */
+	named[0] = STATE(5, 3);
+	tell_next(&to, at, &saved, true);
+	TEST_EQ(to.why.n_waits, 2);
+	TEST_EQ(culprits_of(&to), 0);
+	forget(&to);
+}
+
 /* ------------------------------------------------------------------ warps -------------------- */
 
 /* What is said of place 0, where lane 1 of warp 0 is, and one lane of another warp. */
@@ -241,5 +477,8 @@ static void one_thing_that_is_missing_hides_no_other(void)
 TEST_SUITE(worker_wait, TEST(what_stands_still_is_told), TEST(with_every_read_failing_the_kinds_are_told),
 	   TEST(a_signal_that_moves_between_both_passes_is_left_out),
 	   TEST(a_queue_that_goes_on_between_both_passes_is_left_out),
+	   TEST(named_barriers_are_told_with_their_number), TEST(without_their_states_waves_may_be_missing),
+	   TEST(workgroups_of_a_cluster_are_counted), TEST(who_waits_at_another_barrier_is_no_end),
+	   TEST(a_circle_that_moves_accuses_nobody),
 	   TEST(lanes_are_told_of_their_own_warp), TEST(warps_beyond_the_mask_are_not_told_as_others),
 	   TEST(warps_without_a_number_are_not_warp_0), TEST(one_thing_that_is_missing_hides_no_other));
