@@ -2,6 +2,7 @@
 #include "waits/barrier.h"
 
 #include <errno.h>
+#include <string.h>
 
 #define STATUS_IN_BARRIER   (UINT32_C(1) << 12)
 #define BLOCK_BARRIER	    (-1)
@@ -62,6 +63,8 @@ static void by_place(enum waits_family f, const struct waits_saved *s, struct wa
 	find(f, s, WAITS_OP_BARRIER_WAIT, ret);
 	which = which_of(f, ret->id);
 	ret->waits = ret->found && ret->at_pc && which != WAITS_BARRIER_COUNT && !(s->state_priv & complete[which]);
+	/* Outside of a cluster there is no such barrier: the state that was saved is not valid (Linux, the same file). */
+	ret->waits &= which != WAITS_BARRIER_CLUSTER || waits_barrier_state_read(s->cluster).valid;
 	ret->which = ret->waits ? which : WAITS_BARRIER_BLOCK;
 	ret->confidence = s->n_code < 4			    ? WAITS_UNKNOWN :
 			  ret->which == WAITS_BARRIER_NAMED ? WAITS_INFERRED :
@@ -92,20 +95,31 @@ static bool is_open(const struct waits_barrier_state *s)
 	return s->valid && s->members > s->signals;
 }
 
+/* After how many numbers all the states come around. */
+static uint32_t period_of(const uint32_t words[WAITS_NAMED_BARRIERS])
+{
+	uint32_t period = NAMED_AT_LEAST;
+
+	while (period < WAITS_NAMED_BARRIERS &&
+	       memcmp(words, words + period, (WAITS_NAMED_BARRIERS - period) * sizeof(*words)) != 0)
+		period *= 2;
+	return period;
+}
+
 int waits_named_find(const uint32_t words[WAITS_NAMED_BARRIERS], uint32_t *ret_number,
 		     struct waits_barrier_state *ret)
 {
+	const uint32_t period = period_of(words);
 	uint32_t first = WAITS_NAMED_BARRIERS;
 
-	for (uint32_t i = 0; i < WAITS_NAMED_BARRIERS; i++) {
+	for (uint32_t i = 0; i < period; i++) {
 		const struct waits_barrier_state s = waits_barrier_state_read(words[i]);
 
 		if (!is_open(&s))
 			continue;
-		if (first == WAITS_NAMED_BARRIERS)
-			first = i;
-		else if ((i - first) % NAMED_AT_LEAST || words[i] != words[first])
+		if (first != WAITS_NAMED_BARRIERS)
 			return -ENOTUNIQ;
+		first = i;
 	}
 	if (first == WAITS_NAMED_BARRIERS)
 		return -ENODATA;
@@ -131,9 +145,11 @@ static void by_counts(const struct waits_block *b, uint32_t elsewhere, struct wa
 static void by_named_counts(const struct waits_block *b, uint32_t elsewhere, struct waits_missing *m)
 {
 	const struct waits_barrier_state *s = &b->state;
-	uint32_t lacking = b->same_words && is_open(s) ? s->members - s->signals : 1;
+	bool counts = b->same_words && is_open(s);
+	uint32_t lacking = counts ? s->members - s->signals : 1;
 
-	m->candidates = lacking != elsewhere;
+	/* Without counts those that wait may be at several barriers, and wait for each other. */
+	m->candidates = !counts || lacking != elsewhere;
 	m->missing = lacking < elsewhere ? lacking : elsewhere;
 	m->confidence = waits_weaker(m->confidence, WAITS_INFERRED);
 }

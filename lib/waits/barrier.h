@@ -23,6 +23,7 @@ struct waits_saved {
 	uint32_t status;     /**< STATUS; before gfx12. */
 	uint32_t state_priv; /**< STATE_PRIV; from gfx12 on. */
 	uint32_t barrier;    /**< What s_get_barrier_state told of barrier -1; from gfx12 on. */
+	uint32_t cluster;    /**< What it told of barrier -3; from gfx12.5 on. */
 	/** The code at pc - 4 and at pc; how many of these 8 bytes are known, from the end or all: 0, 4 or 8. */
 	uint8_t code[8];
 	uint8_t n_code;
@@ -106,7 +107,7 @@ struct waits_missing {
  *
  * An ended wave holds no barrier of AMD but a named one: those missing are always among the waves that are there.  At a
  * named one any wave of the workgroup can come, as often as it likes: of these all is inferred, and without its state
- * it is one of those that are elsewhere, at least.
+ * it may be any of those that are elsewhere, or one that waits at another one.
  * @return 0; -ENODATA: nobody is missing of those that are known, so it is not known why anyone waits.
  */
 int waits_block_missing(const struct waits_block *b, struct waits_missing *ret);

@@ -158,7 +158,8 @@ static int answer(const struct wave_capture *w, const struct saved_wave *r,
 	const struct registers_builder b = { w->arena, what, ret };
 	const struct wave *wave = saved_wave_wave(waves, r);
 
-	if (!r->tried)
+	/* What was begun in time may have been given up. */
+	if (!r->tried || (w->late && !r->got))
 		return one_wave_is_late(w, err);
 	if (!wave || !r->got)
 		return agent_err_set(err, RPC_ERROR_FAILED, EIO, "read the save area", NULL,

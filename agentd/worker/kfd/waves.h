@@ -90,6 +90,7 @@ struct save_area {
 	struct kfdtrap_wave_header header;
 	size_t stack; /* Offset of its control stack in wave_capture.stacks. */
 	size_t first; /* Number of its first wave in wave_capture.hot. */
+	size_t first_named; /* Number of its first copy in wave_capture.named. */
 };
 
 /* The states of the named barriers of a workgroup (gfx12.5). */

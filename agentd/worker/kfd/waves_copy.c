@@ -48,14 +48,15 @@ static void copy_headers(struct wave_capture *w, struct wave_batch *b, uint32_t 
 	for (size_t i = 0; i < w->n_areas; i++)
 		if (queue_capture_is_in(w->areas[i].capture, round))
 			wave_batch_add(b, w->areas[i].address, w->areas[i].raw_header,
-				  KFDTRAP_WAVE_HEADER_SIZE, &w->areas[i].got);
+				       KFDTRAP_WAVE_HEADER_SIZE, &w->areas[i].got);
 	for (size_t i = 0; i < w->n_captures; i++) {
 		struct queue_capture *l = &w->captures[i];
 
 		if (!queue_capture_is_in(l, round) || l->queue->type != RPC_QUEUE_TYPE_COMPUTE_AQL)
 			continue;
 		wave_batch_add(b, l->queue->read_pointer, &l->read, sizeof(l->read), &l->has_read);
-		wave_batch_add(b, l->queue->write_pointer, &l->write, sizeof(l->write), &l->has_write);
+		wave_batch_add(b, l->queue->write_pointer, &l->write, sizeof(l->write),
+			       &l->has_write);
 	}
 	wave_batch_flush(b);
 }
@@ -96,16 +97,17 @@ static void add_packets(struct queue_capture *l, struct wave_batch *b)
 	if (!l->has_read || !l->has_write || !ring || l->write <= l->read)
 		return;
 	slot = l->read % ring;
-	l->n_packets = l->write - l->read < PACKETS_MAX ? (uint32_t)(l->write - l->read) : PACKETS_MAX;
+	l->n_packets =
+		l->write - l->read < PACKETS_MAX ? (uint32_t)(l->write - l->read) : PACKETS_MAX;
 	if (l->n_packets > ring)
 		l->n_packets = (uint32_t)ring;
 	l->n_straight = ring - slot < l->n_packets ? (uint32_t)(ring - slot) : l->n_packets;
 	wave_batch_add(b, q->ring_base + slot * SYMBOLS_AQL_PACKET_SIZE, l->packets,
-		  l->n_straight * SYMBOLS_AQL_PACKET_SIZE, &l->has_straight);
+		       l->n_straight * SYMBOLS_AQL_PACKET_SIZE, &l->has_straight);
 	if (l->n_packets > l->n_straight)
-		wave_batch_add(b, q->ring_base, l->packets + l->n_straight * SYMBOLS_AQL_PACKET_SIZE,
-			  (l->n_packets - l->n_straight) * SYMBOLS_AQL_PACKET_SIZE,
-			  &l->has_wrapped);
+		wave_batch_add(
+			b, q->ring_base, l->packets + l->n_straight * SYMBOLS_AQL_PACKET_SIZE,
+			(l->n_packets - l->n_straight) * SYMBOLS_AQL_PACKET_SIZE, &l->has_wrapped);
 }
 
 /* Copy control stacks, and in the same calls the packets that may have started the waves. */
@@ -121,19 +123,22 @@ static void copy_stacks(struct wave_capture *w, struct wave_batch *b, uint32_t r
 			continue;
 		/* The state holds until find_waves() sees that the batch has read the stack. */
 		wave_batch_add(b, a->address + a->header.control_stack_offset, w->stacks + a->stack,
-			  a->header.control_stack_size, &a->got);
+			       a->header.control_stack_size, &a->got);
 		a->state = SAVE_AREA_STACK_UNREADABLE;
 	}
 	wave_batch_flush(b);
 }
 
-static void add_named(struct wave_capture *w, const struct save_area *a, const struct kfdtrap_wave_layout *layout)
+static void add_named(struct wave_capture *w, const struct save_area *a,
+		      const struct kfdtrap_wave_layout *layout)
 {
 	uint32_t offset;
 
-	if (!w->named || !layout->first || !kfdtrap_wave_named_barriers_find(a->capture->arch, layout, &offset))
+	if (!w->named || !layout->first ||
+	    !kfdtrap_wave_named_barriers_find(a->capture->arch, layout, &offset))
 		return;
-	w->named[w->n_named++] = (struct named_copy){ .address = a->address + offset, .wave = w->n_hot };
+	w->named[w->n_named++] =
+		(struct named_copy){ .address = a->address + offset, .wave = w->n_hot };
 }
 
 /* One thread does the walk, since the place of a wave depends on all waves before it. */
@@ -143,6 +148,7 @@ static void find_waves_of(struct wave_capture *w, struct save_area *a)
 	struct kfdtrap_wave_iter iter;
 
 	a->first = w->n_hot;
+	a->first_named = w->n_named;
 	wave_capture_walk(w, a, &iter);
 	for (; kfdtrap_wave_next(&iter, &layout); w->n_hot++) {
 		w->places[w->n_hot] = a->address + kfdtrap_wave_hot_offset(&layout);
@@ -172,7 +178,8 @@ static void find_waves(struct wave_capture *w, uint32_t round)
  * Copy the arguments of the oldest dispatches of each queue: when a kernel has ended, the program
  * uses that memory again.
  */
-static void copy_arguments_of(struct wave_capture *w, struct wave_batch *b, const struct queue_capture *l)
+static void copy_arguments_of(struct wave_capture *w, struct wave_batch *b,
+			      const struct queue_capture *l)
 {
 	for (uint32_t i = 0; i < l->n_packets && i < ARGUMENT_COPIES_OF_QUEUE; i++) {
 		struct argument_copy *copy = &w->arguments[w->n_arguments];
@@ -184,8 +191,9 @@ static void copy_arguments_of(struct wave_capture *w, struct wave_batch *b, cons
 		    !p.kernarg_address)
 			continue;
 		*copy = (struct argument_copy){ .capture = l, .dispatch = l->read + i };
-		wave_batch_add(b, p.kernarg_address, w->argument_bytes + w->n_arguments * ARGUMENT_COPY_BYTES,
-			  ARGUMENT_COPY_BYTES, &copy->got);
+		wave_batch_add(b, p.kernarg_address,
+			       w->argument_bytes + w->n_arguments * ARGUMENT_COPY_BYTES,
+			       ARGUMENT_COPY_BYTES, &copy->got);
 		w->n_arguments++;
 	}
 }
@@ -202,8 +210,8 @@ static void copy_arguments(struct wave_capture *w, struct wave_batch *b, uint32_
 struct shares {
 	struct wave_capture *w;
 	const struct memory *memory; /* The memory that they are read from. */
-	size_t first; /* The first wave that was found in this round. */
-	size_t first_named; /* The same of the named barriers. */
+	size_t first;                /* The first wave that was found in this round. */
+	size_t first_named;          /* The same of the named barriers. */
 };
 
 /* Copy one share, on any thread of the pool. */
@@ -218,11 +226,11 @@ static void copy_share(void *ctx, size_t i)
 		end = w->n_hot;
 	for (size_t k = begin; k < end; k++)
 		wave_batch_add(&b, w->places[k], w->hot + k * KFDTRAP_WAVE_HOT_SIZE,
-			  KFDTRAP_WAVE_HOT_SIZE, &w->copied[k]);
+			       KFDTRAP_WAVE_HOT_SIZE, &w->copied[k]);
 	wave_batch_flush(&b);
 }
 
-/* The same of the named barriers of workgroups. */
+/* Copy the named barriers of workgroups, in shares of as many. */
 static void copy_named_share(void *ctx, size_t i)
 {
 	const struct shares *s = ctx;
@@ -231,7 +239,8 @@ static void copy_named_share(void *ctx, size_t i)
 	struct wave_batch b = { .w = w, .memory = s->memory };
 
 	for (size_t k = begin; k < end && k < w->n_named; k++)
-		wave_batch_add(&b, w->named[k].address, w->named[k].words, sizeof(w->named[k].words), &w->named[k].got);
+		wave_batch_add(&b, w->named[k].address, w->named[k].words,
+			       sizeof(w->named[k].words), &w->named[k].got);
 	wave_batch_flush(&b);
 }
 
@@ -252,7 +261,9 @@ void wave_capture_copy(struct wave_capture *w, uint32_t round)
 {
 	const struct memory *memory = &w->k->t.memory;
 	struct wave_batch b = { .w = w, .memory = memory };
-	struct shares s = { .w = w, .memory = memory, .first = w->n_hot, .first_named = w->n_named };
+	struct shares s = {
+		.w = w, .memory = memory, .first = w->n_hot, .first_named = w->n_named
+	};
 
 	/* Where nothing is to be copied, nothing comes too late. */
 	if (!has_queues(w, round) || wave_capture_is_late(w))
@@ -265,5 +276,6 @@ void wave_capture_copy(struct wave_capture *w, uint32_t round)
 		s.memory = w->take(w, round);
 	thread_pool_run(w->k->pool, copy_share, &s, shares_of(w->n_hot - s.first));
 	if (w->n_named > s.first_named)
-		thread_pool_run(w->k->pool, copy_named_share, &s, shares_of(w->n_named - s.first_named));
+		thread_pool_run(w->k->pool, copy_named_share, &s,
+				shares_of(w->n_named - s.first_named));
 }

@@ -157,11 +157,12 @@ void wave_cursor_init(struct wave_cursor *c, const struct wave_capture *w,
 		      const struct save_area *a)
 {
 	*c = (struct wave_cursor){ .capture = w, .area = a, .at = a->first,
+				   .next_named = a->first_named,
 				   .context = wave_capture_context(w, a) };
 	wave_capture_walk(w, a, &c->iter);
 }
 
-/* Those of an area ascend with its waves. */
+/* Copies are in the order of the waves that they belong to. */
 static void find_named(struct wave_cursor *c, size_t wave)
 {
 	const struct wave_capture *w = c->capture;

@@ -46,7 +46,7 @@ static void look_at_wave(struct look *l, struct block *b, uint32_t i)
 {
 	const struct wave *w = &b->waves[i];
 	struct waits_saved saved = { .status = w->saved.status, .state_priv = w->saved.state_priv,
-				     .barrier = w->saved.barrier };
+				     .barrier = w->saved.barrier, .cluster = w->saved.cluster };
 	const struct look_code *c;
 
 	b->does[i] = DOES_NOT;
@@ -62,14 +62,22 @@ static void look_at_wave(struct look *l, struct block *b, uint32_t i)
 	}
 }
 
+/* The state of the barrier that a wave saved; those of named barriers are saved once for the workgroup. */
+static uint32_t word_of(const struct block *b, uint32_t i)
+{
+	const struct wave_saved *s = &b->waves[i].saved;
+
+	return b->counts.which == WAITS_BARRIER_CLUSTER ? s->cluster : s->barrier;
+}
+
 static void count_wave(struct block *b, uint32_t i)
 {
 	const struct waits_at_barrier *at = &b->all[i];
 
+	b->counts.same_words &= word_of(b, i) == word_of(b, 0);
 	if (b->does[i] == DOES_UNKNOWN)
 		return;
 	b->does[i] = at->waits && at->which == b->counts.which ? DOES_WAIT : DOES_NOT;
-	b->counts.same_words &= b->waves[i].saved.barrier == b->waves->saved.barrier;
 	if (b->does[i] != DOES_WAIT)
 		return;
 	if (!b->counts.waiting++) {
@@ -325,10 +333,11 @@ static uint32_t other_wait(const struct look *l, const struct block *b, uint32_t
 	return b->does[i] == DOES_NOT && b->all[i].waits ? l->of_wave[&b->waves[i] - l->seen->waves.waves] : WAIT_NONE;
 }
 
-static const char *party_text(struct look *l, const struct wave *w, const struct rpc_wait_at *at, uint32_t node)
+static const char *party_text(struct look *l, const struct wave *w, const struct rpc_wait_at *at, uint32_t node,
+			      bool at_other)
 {
 	const char *what = look_grid_of(l, w) != LOOK_NONE ? "waits at a barrier of the grid" :
-			   l->nodes[node].rpc.has_wait	   ? "waits at another barrier" :
+			   at_other			   ? "waits at another barrier" :
 							     NULL;
 
 	return what ? rpc_arena_printf(l->arena, "%s, at %s, %s", look_wave_text(l, w), look_place(l, at), what) :
@@ -352,7 +361,7 @@ static void add_party(struct look *l, size_t wait, const struct block *b, uint32
 	look_add_edge(l, l->waits[wait].node, node,
 		      end == WAITS_END_STILL ? WAITS_INFERRED : m->confidence, m->candidates);
 	to->missing[to->n_missing++] = (struct rpc_wait_party){
-		.what = party_text(l, w, &at, node),
+		.what = party_text(l, w, &at, node, other != WAIT_NONE),
 		.has_ref = true,
 		.ref = wave_ref((struct wave *)w),
 		.state = (enum rpc_wait_end)end,
@@ -402,11 +411,14 @@ static uint64_t name_of_wait(const struct block *b)
 /* Who of the workgroup waits, whichever number it has in its save area. */
 static uint64_t waiters_of(const struct block *b)
 {
+	const uint32_t *named = b->waves->saved.named;
 	uint64_t h = b->waiter->pc;
 
 	/* Who comes to these barriers without waiting is seen by their counts alone. */
 	if (b->counts.which != WAITS_BARRIER_BLOCK)
 		h = hash_mix(h ^ ((uint64_t)b->counts.state.signals << 32 | b->counts.state.members));
+	for (uint32_t i = 0; b->counts.which == WAITS_BARRIER_NAMED && named && i < WAITS_NAMED_BARRIERS; i++)
+		h = hash_mix(h ^ named[i]);
 	for (uint32_t i = 0; i < b->n; i++)
 		h = hash_mix(h ^ ((uint64_t)b->waves[i].wave_in_group << 2 | b->does[i]));
 	return h;
