@@ -276,17 +276,48 @@ static int check_groups(const char *name, const struct rpc_gpu_snapshot_result *
 	return 0;
 }
 
-/* Which ranks a merged document lacks is for the result to say: they may be in another one. */
-static int forget_absent(struct merge *m, struct rpc_gpu_snapshot_result *s)
+/* What is missing between the ranks of a document, not in one of them. */
+struct between {
+	const char *list[2];
+	size_t n;
+};
+
+static int find_between(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, struct between *ret)
 {
-	const char *text = merge_absent(&m->arena, s);
+	const char *absent = merge_absent(a, s);
+	struct merge_waits waits;
+	int r = absent ? merge_circle(a, s, &waits) : rpc_arena_error(a);
+
+	*ret = (struct between){ 0 };
+	if (r < 0)
+		return r;
+	if (absent[0])
+		ret->list[ret->n++] = absent;
+	if (waits.late)
+		ret->list[ret->n++] = waits.late;
+	return 0;
+}
+
+static bool is_between(const struct between *b, const char *text)
+{
+	for (size_t i = 0; i < b->n; i++)
+		if (!strcmp(b->list[i], text))
+			return true;
+	return false;
+}
+
+/* Which ranks a merged document lacks, and which do not fit together, is for the result to say: others may join them. */
+static int forget_between(struct merge *m, struct rpc_gpu_snapshot_result *s)
+{
+	struct between between;
 	size_t n = 0;
 	bool complete = true;
+	int r = find_between(&m->arena, s, &between);
 
-	if (!text)
-		return rpc_arena_error(&m->arena);
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < s->n_missing; i++)
-		if (strcmp(s->missing[i], text) != 0)
+		if (!is_between(&between, s->missing[i]))
 			s->missing[n++] = s->missing[i];
 	for (size_t i = 0; i < s->n_ranks; i++)
 		complete = complete && s->ranks[i].complete;
@@ -308,7 +339,7 @@ int merge_add(struct merge *m, const struct document *d, struct agent_err *err)
 		r = check_groups(d->name, &source.s, err);
 	if (r < 0)
 		return r;
-	if (d->merged && forget_absent(m, &source.s) < 0)
+	if (d->merged && forget_between(m, &source.s) < 0)
 		return agent_err_no_memory(err, "merge");
 	source.n_ranks = source.s.n_ranks;
 	out_bytes(&m->ranks, source.s.ranks, source.n_ranks * sizeof(struct rpc_rank));
@@ -608,14 +639,13 @@ static int join_missing(struct merge *m, struct rpc_gpu_snapshot_result *ret)
 	size_t n_sources;
 	const struct source *sources = sources_of(m, &n_sources);
 	struct out *all = &m->missing;
-	const char *absent = merge_absent(&m->arena, ret);
+	struct between between;
+	int r = find_between(&m->arena, ret, &between);
 
-	if (!absent)
-		return rpc_arena_error(&m->arena);
-	if (absent[0]) {
-		out_bytes(all, &absent, sizeof(absent));
-		ret->complete = false;
-	}
+	if (r < 0)
+		return r;
+	ret->complete = ret->complete && !between.n;
+	out_bytes(all, between.list, between.n * sizeof(*between.list));
 	for (size_t i = 0; i < n_sources; i++)
 		out_bytes(all, sources[i].s.missing,
 			  sources[i].s.n_missing * sizeof(*sources[i].s.missing));

@@ -94,14 +94,17 @@ int merge_find_odd(struct rpc_arena *a, struct rpc_gpu_snapshot_result *s,
 const char *merge_set_names(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, const struct merge_set *set);
 /** The same with `ranks` where they are positions. */
 const char *merge_ranks_text(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, const struct merge_set *set);
+/** What ranks of a job that wait for each other are said to do, in an arena. */
+struct merge_waits {
+	const char *circle;  /**< The first circle of different operations; NULL: there is none that is known. */
+	const char *awaited; /**< Who is waited for by all, and is in no operation; NULL: that is not known. */
+	const char *late;    /**< Who was not looked at in time, so that neither was looked for; NULL: nobody. */
+};
 /**
  * Find ranks that wait for each other in different collective operations, or else all for ranks that are in none.
- * @param ret          What to say of the first circle, in the arena; NULL: there is none that is known.
- * @param ret_awaited  What to say of those that are waited for; NULL: that is not known.
  * @return 0, -ENOMEM, -EFBIG (arena).
  */
-int merge_circle(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, const char **ret,
-		 const char **ret_awaited);
+int merge_circle(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, struct merge_waits *ret);
 /**
  * The ranks of each group of a merged document.
  * @param ret  As many sets as there are groups.

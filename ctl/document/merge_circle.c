@@ -13,7 +13,11 @@
  * does not start the operation meanwhile is not seen either, so that what is said is inferred.
  *
  * A rank that is in no operation may just not have come yet: that others wait for it is said, and accuses nobody.
+ *
+ * Who is left out because it was looked at at another moment is told: that nothing is said of it does not mean that
+ * nothing is there.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,6 +39,9 @@ struct waiting {
 	uint32_t *by_rank;		  /* Positions, by rank of the job; NOBODY: it is not there. */
 	uint32_t world;
 	uint64_t begin_us, end_us;	  /* All of them waited from then till then. */
+	size_t n_left;			  /* How many wait at that time. */
+	struct merge_set late;		  /* Who was looked at at another one. */
+	uint64_t first_us[2], last_us[2]; /* The earliest and the latest of first looks, and of second ones. */
 	struct waits_edge *edges;	  /* To those that they wait for. */
 	size_t n_edges;
 	bool *told;
@@ -86,6 +93,13 @@ static int compare_moments(const void *x, const void *y)
 	return (int)b->begins - (int)a->begins;
 }
 
+/* One of the two looks at a rank. */
+static void note_look(struct waiting *w, size_t which, uint64_t at_us)
+{
+	w->first_us[which] = at_us < w->first_us[which] ? at_us : w->first_us[which];
+	w->last_us[which] = at_us > w->last_us[which] ? at_us : w->last_us[which];
+}
+
 /* Keep those that wait at the moment at which most do, and for the time behind it. */
 static int keep_most(struct waiting *w)
 {
@@ -97,6 +111,8 @@ static int keep_most(struct waiting *w)
 		return rpc_arena_error(w->a);
 	for (size_t i = 0; i < w->s->n_ranks; i++)
 		if (w->of[i]) {
+			note_look(w, 0, w->of[i]->unchanged_since_us);
+			note_look(w, 1, w->of[i]->seen_us);
 			list[n++] = (struct moment){ w->of[i]->unchanged_since_us, true };
 			list[n++] = (struct moment){ w->of[i]->seen_us - SHARED_US, false };
 		}
@@ -110,10 +126,13 @@ static int keep_most(struct waiting *w)
 	}
 	w->begin_us = begin;
 	w->end_us = UINT64_MAX;
+	w->n_left = most;
 	for (size_t i = 0; i < w->s->n_ranks; i++) {
 		if (w->of[i] &&
-		    (w->of[i]->unchanged_since_us > begin || w->of[i]->seen_us - SHARED_US < begin))
+		    (w->of[i]->unchanged_since_us > begin || w->of[i]->seen_us - SHARED_US < begin)) {
+			merge_set_add(&w->late, i);
 			w->of[i] = NULL;
+		}
 		if (w->of[i] && w->of[i]->seen_us < w->end_us)
 			w->end_us = w->of[i]->seen_us;
 	}
@@ -290,13 +309,18 @@ static int say_circle(struct waiting *w, const char **ret)
 
 /* ------------------------------------------------------------------ for who is in none ------- */
 
-/* Is it known that a rank was in no operation, when the others waited? */
-static bool is_in_none(const struct waiting *w, size_t i)
+/* Is it known that a rank was in no operation, when the others waited?  One seen at another time is noted. */
+static bool is_in_none(struct waiting *w, size_t i)
 {
 	const struct rpc_rank *r = &w->s->ranks[i];
 
-	return r->has_collectives && !r->n_collectives && r->time_us >= w->begin_us &&
-	       r->time_us - w->begin_us <= w->end_us - w->begin_us + SHARED_US;
+	if (!r->has_collectives || r->n_collectives)
+		return false;
+	if (r->time_us >= w->begin_us && r->time_us - w->begin_us <= w->end_us - w->begin_us + SHARED_US)
+		return true;
+	note_look(w, 1, r->time_us);
+	merge_set_add(&w->late, i);
+	return false;
 }
 
 /*
@@ -306,6 +330,7 @@ static bool is_in_none(const struct waiting *w, size_t i)
 static int find_awaited(struct waiting *w, struct merge_set *who, struct merge_set *whom)
 {
 	struct waits_solution solution = { 0 };
+	bool known = true;
 	int r = find_edges(w, true);
 
 	if (r == 0)
@@ -322,11 +347,10 @@ static int find_awaited(struct waiting *w, struct merge_set *who, struct merge_s
 	for (size_t i = 0; r == 0 && i < solution.n_causes; i++) {
 		const uint32_t end = solution.nodes[solution.causes[i].first];
 
-		if (solution.causes[i].end == WAITS_END_CIRCLE || !is_in_none(w, end))
-			goto out;
+		known = solution.causes[i].end != WAITS_END_CIRCLE && is_in_none(w, end) && known;
 		merge_set_add(whom, end);
 	}
-	r = r == 0 ? solution.n_causes > 0 : r;
+	r = r == 0 ? known && solution.n_causes > 0 : r;
 out:
 	waits_solution_deinit(&solution);
 	return r;
@@ -355,6 +379,27 @@ static int say_awaited(struct waiting *w, const char **ret)
 	return rpc_arena_error(w->a);
 }
 
+/* ------------------------------------------------------------------ who was seen too late ------ */
+
+/* @param found  Something is said of those that wait at one time. */
+static int say_late(struct waiting *w, bool found, const char **ret)
+{
+	const uint64_t begins = w->last_us[0] - w->first_us[0], ends = w->last_us[1] - w->first_us[1];
+	const uint64_t tenths = (begins > ends ? begins : ends) / 100000;
+	const bool all = !found && w->n_left < 2;
+	const char *who;
+
+	if (!merge_set_count(&w->late))
+		return 0;
+	who = all ? "" : merge_ranks_text(w->a, w->s, &w->late);
+	if (who)
+		*ret = rpc_arena_printf(w->a,
+					"circles and causes across ranks were not looked for%s%s: ranks were looked at "
+					"%" PRIu64 ".%" PRIu64 " s apart, and what one waits for may have come meanwhile",
+					all ? "" : " with ", who, tenths / 10, tenths % 10);
+	return rpc_arena_error(w->a);
+}
+
 /* ------------------------------------------------------------------ all of it ---------------- */
 
 /* @return whether anything can be said; negative without memory. */
@@ -369,7 +414,7 @@ static int prepare(struct waiting *w)
 	w->of = rpc_arena_array(w->a, w->s->n_ranks, sizeof(*w->of));
 	w->by_rank = rpc_arena_array(w->a, w->world, sizeof(*w->by_rank));
 	w->told = rpc_arena_array(w->a, w->s->n_ranks, sizeof(*w->told));
-	if (!w->of || !w->by_rank || !w->told)
+	if (!w->of || !w->by_rank || !w->told || merge_set_init(w->a, w->s->n_ranks, &w->late) < 0)
 		return rpc_arena_error(w->a);
 	if (!find_ranks(w))
 		return 0;
@@ -379,20 +424,19 @@ static int prepare(struct waiting *w)
 	return r < 0 ? r : 1;
 }
 
-int merge_circle(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, const char **ret,
-		 const char **ret_awaited)
+int merge_circle(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, struct merge_waits *ret)
 {
-	struct waiting w = { .a = a, .s = s };
+	struct waiting w = { .a = a, .s = s, .first_us = { UINT64_MAX, UINT64_MAX } };
 	int r;
 
-	*ret = *ret_awaited = NULL;
+	*ret = (struct merge_waits){ 0 };
 	r = prepare(&w);
 	if (r <= 0)
 		return r;
 	r = find_edges(&w, false);
 	if (r == 0)
 		r = find_circle(&w);
-	if (r < 0)
-		return r;
-	return r ? say_circle(&w, ret) : say_awaited(&w, ret_awaited);
+	if (r >= 0)
+		r = r ? say_circle(&w, &ret->circle) : say_awaited(&w, &ret->awaited);
+	return r < 0 ? r : say_late(&w, ret->circle || ret->awaited, &ret->late);
 }

@@ -433,21 +433,22 @@ int merge_headline(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s,
 		   struct merge_line **ret, size_t *ret_n)
 {
 	struct merge_line *lines = rpc_arena_array(a, FAULTS_MAX + 6 + s->n_exited + s->n_ranks, sizeof(*lines));
-	const char *differ = NULL, *circle = NULL, *awaited = NULL;
+	struct merge_waits waits = { 0 };
+	const char *differ = NULL;
 	size_t n, causes;
 	int r = lines ? different_operations(a, s, &differ) : rpc_arena_error(a);
 
 	if (r == 0)
-		r = merge_circle(a, s, &circle, &awaited);
+		r = merge_circle(a, s, &waits);
 	if (r < 0)
 		return r;
 	n = add_faults(a, s, sets, lines);
 	if (differ)
 		lines[n++] = (struct merge_line){ "MAYBE", false, differ };
-	if (circle)
-		lines[n++] = (struct merge_line){ "MAYBE", false, circle };
-	if (awaited)
-		lines[n++] = (struct merge_line){ "WAITS", false, awaited };
+	if (waits.circle)
+		lines[n++] = (struct merge_line){ "MAYBE", false, waits.circle };
+	if (waits.awaited)
+		lines[n++] = (struct merge_line){ "WAITS", false, waits.awaited };
 	causes = n;
 	for (size_t i = 0; i < s->n_ranks; i++) {
 		const struct rpc_rank *k = &s->ranks[i];
@@ -459,10 +460,10 @@ int merge_headline(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s,
 						 k->comm, k->pid, k->host)
 			};
 	}
-	if (n == causes && !differ && !circle)
+	if (n == causes && !differ && !waits.circle)
 		r = none_odd(a, s, sets, !causes, &lines[n++]);
 	/* What the names of functions tell is no more than that. */
-	if (r == 0 && !differ && !circle)
+	if (r == 0 && !differ && !waits.circle)
 		r = add_collectives(a, s, sets, &lines[n]);
 	if (r > 0)
 		n++;

@@ -3,6 +3,7 @@
 """Ranks that wait for each other in operations of two communicators, a process for each: `job` and `merge` name the circle."""
 import json
 import os
+import re
 import sys
 import time
 
@@ -85,6 +86,30 @@ def test_for_whom_all_wait_is_told(tmp_path):
             (tmp_path / "job.json").write_text(json.dumps({**document, "ranks": ranks}))
             shown = s.ctl("merge", tmp_path / "job.json").stdout
             assert (first_line(shown) == AWAITED) is (not change) and "MAYBE" not in shown, (name, shown)
+            assert ("looked for with rank5: ranks" in " ".join(shown.split())) is (name == "at another time"), (name, shown)
+
+
+def test_who_was_looked_at_at_another_time_is_told(tmp_path):
+    """A look lasts a second: those of two jobs share no moment.  That nothing is said of a circle does not mean that there is none."""
+    with Ranks() as s:
+        start_all(s)
+        files = []
+        for name, ranks in {"first": range(6), "later": (6, 7)}.items():
+            pids = ",".join(str(s.ranks[rank].pid) for rank in ranks)
+            run = s.ctl("job", "--pids", pids, "--why", "--deadline", "30s", "-j")
+            files.append(tmp_path / f"{name}.json")
+            files[-1].write_text(run.stdout)
+            assert "not looked for" not in run.stdout, run.stdout
+        merged = s.ctl("merge", *files, "-j")
+        late = [text for text in json.loads(merged.stdout)["missing"] if "not looked for" in text]
+        assert merged.returncode == 8 and len(late) == 1 and re.fullmatch(
+            r"circles and causes across ranks were not looked for with rank6,rank7: ranks were looked at [0-9]+[.][0-9] s apart, "
+            r"and what one waits for may have come meanwhile", late[0]), (merged.returncode, merged.stdout)
+        shown = " ".join(s.ctl("merge", *files).stdout.split())
+        assert f"missing {late[0]}" in shown and "MAYBE" not in shown, shown
+        # Merged in steps it is the same.
+        (tmp_path / "all.json").write_text(merged.stdout)
+        assert s.ctl("merge", tmp_path / "all.json", "-j").stdout == merged.stdout
 
 
 @pytest.mark.parametrize("rank,words", [(0, "SendRecv, operations that are not told apart (8 waves of queue 0), waits for ranks 6, 7 "),

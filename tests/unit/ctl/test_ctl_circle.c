@@ -45,20 +45,20 @@ static void make_job(struct job *j)
 
 static const char *circle_of(struct job *j, struct rpc_arena *a)
 {
-	const char *text, *awaited;
+	struct merge_waits waits;
 
-	TEST_EQ_FATAL(merge_circle(a, &j->s, &text, &awaited), 0);
-	TEST_EQ(text && awaited, 0);
-	return text ? text : "none";
+	TEST_EQ_FATAL(merge_circle(a, &j->s, &waits), 0);
+	TEST_EQ(waits.circle && waits.awaited, 0);
+	return waits.circle ? waits.circle : "none";
 }
 
 static const char *awaited_of(struct job *j, struct rpc_arena *a)
 {
-	const char *text, *awaited;
+	struct merge_waits waits;
 
-	TEST_EQ_FATAL(merge_circle(a, &j->s, &text, &awaited), 0);
-	TEST_EQ(text != NULL, 0);
-	return awaited ? awaited : "none";
+	TEST_EQ_FATAL(merge_circle(a, &j->s, &waits), 0);
+	TEST_EQ(waits.circle != NULL, 0);
+	return waits.awaited ? waits.awaited : "none";
 }
 
 /* Each waits for the next one, in one operation; the last one is in none. */
@@ -201,6 +201,74 @@ static void who_may_have_come_is_not_waited_for(void)
 	}
 }
 
+static const char *late_of(struct job *j, struct rpc_arena *a)
+{
+	struct merge_waits waits;
+
+	TEST_EQ_FATAL(merge_circle(a, &j->s, &waits), 0);
+	return waits.late ? waits.late : "none";
+}
+
+static void look_later(struct job *j, unsigned i, uint64_t us)
+{
+	j->what[i][0].unchanged_since_us += us;
+	j->what[i][0].seen_us += us;
+	j->ranks[i].time_us += us;
+}
+
+/* Nothing is said of ranks that were looked at at different times, and that is told. */
+static void who_was_not_looked_for_is_told(void)
+{
+	enum { TOGETHER, NEARLY, ONE, ALL, CIRCLE, NOT_IN_IT, IN_NONE, NONE_AWAITED, NOBODY_WAITS, N_ROWS };
+#define MEANWHILE " s apart, and what one waits for may have come meanwhile"
+#define NOT_FOR	  "circles and causes across ranks were not looked for"
+	static const char *const expect[N_ROWS] = {
+		[TOGETHER] = "none",
+		[NEARLY] = "none",
+		[ONE] = NOT_FOR " with r3: ranks were looked at 1.2" MEANWHILE,
+		[ALL] = NOT_FOR ": ranks were looked at 36.0" MEANWHILE,
+		[CIRCLE] = NOT_FOR " with r0: ranks were looked at 0.5" MEANWHILE,
+		[NOT_IN_IT] = "none",
+		[IN_NONE] = NOT_FOR " with r3: ranks were looked at 9.0" MEANWHILE,
+		[NONE_AWAITED] = "none",
+		[NOBODY_WAITS] = "none",
+	};
+
+	for (unsigned row = 0; row < N_ROWS; row++) {
+		auto_rpc_arena struct rpc_arena a;
+		struct job j;
+
+		rpc_arena_init(&a, 0);
+		if (row == IN_NONE || row == NONE_AWAITED)
+			make_chain(&j);
+		else
+			make_job(&j);
+		if (row == NEARLY)
+			look_later(&j, 3, SECOND / 2);
+		if (row == ONE || row == NOT_IN_IT)
+			look_later(&j, 3, SECOND * 5 / 4);
+		for (unsigned i = 0; i < N && row == ALL; i++)
+			look_later(&j, i, (uint64_t)i * 12 * SECOND);
+		if (row == CIRCLE)
+			look_later(&j, 0, SECOND / 2 + 1);
+		/* It moves, so that it waits for nobody, whenever it is looked at. */
+		j.what[3][0].has_unchanged_since_us = row != NOT_IN_IT;
+		if (row == IN_NONE || row == NONE_AWAITED)
+			look_later(&j, 3, 9 * SECOND);
+		/* That rank 2 waits for nobody that is seen says more. */
+		if (row == NONE_AWAITED)
+			j.for_whom[2][0] = UINT32_MAX;
+		for (unsigned i = 0; i < N && row == NOBODY_WAITS; i++) {
+			j.ranks[i].n_collectives = 0;
+			j.ranks[i].time_us = i * 9 * SECOND;
+		}
+		TEST_ROW_STR(row, late_of(&j, &a), expect[row]);
+		TEST_ROW_EQ(row, strcmp(circle_of(&j, &a), "none") != 0, row <= NEARLY || row == CIRCLE);
+	}
+#undef MEANWHILE
+#undef NOT_FOR
+}
+
 /* Who is not there is not mistaken for who is at that place of the list. */
 static void ranks_are_those_of_the_job(void)
 {
@@ -252,5 +320,5 @@ static void who_was_not_read_whole_waits_for_nobody(void)
 
 TEST_SUITE(ctl_circle, TEST(names_a_circle), TEST(names_who_is_in_the_same_operation),
 	   TEST(nobody_is_named_where_it_is_not_known), TEST(tells_for_whom_all_wait),
-	   TEST(who_may_have_come_is_not_waited_for), TEST(ranks_are_those_of_the_job),
-	   TEST(who_was_not_read_whole_waits_for_nobody));
+	   TEST(who_may_have_come_is_not_waited_for), TEST(who_was_not_looked_for_is_told),
+	   TEST(ranks_are_those_of_the_job), TEST(who_was_not_read_whole_waits_for_nobody));
