@@ -306,7 +306,7 @@ static bool is_between(const struct between *b, const char *text)
 	return false;
 }
 
-/* Which ranks a merged document lacks, and which do not fit together, is for the result to say: others may join them. */
+/* Which ranks a merged document lacks, or were looked at too late, is for the result to say: others may join them. */
 static int forget_between(struct merge *m, struct rpc_gpu_snapshot_result *s)
 {
 	struct between between;

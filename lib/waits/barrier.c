@@ -63,7 +63,7 @@ static void by_place(enum waits_family f, const struct waits_saved *s, struct wa
 	find(f, s, WAITS_OP_BARRIER_WAIT, ret);
 	which = which_of(f, ret->id);
 	ret->waits = ret->found && ret->at_pc && which != WAITS_BARRIER_COUNT && !(s->state_priv & complete[which]);
-	/* Outside of a cluster there is no such barrier: the state that was saved is not valid (Linux, the same file). */
+	/* Outside of a cluster there is none: the state that was saved is not valid (Linux, the same file). */
 	ret->waits &= which != WAITS_BARRIER_CLUSTER || waits_barrier_state_read(s->cluster).valid;
 	ret->which = ret->waits ? which : WAITS_BARRIER_BLOCK;
 	ret->confidence = s->n_code < 4			    ? WAITS_UNKNOWN :
