@@ -7,6 +7,7 @@
 #include "agentd/worker/wait/wait.h"
 #include "agentd/worker/wait/warps.h"
 #include "base/fd.h"
+#include "symbols/cache.h"
 #include "testlib.h"
 
 enum { READ = 0x1000, WRITE = 0x2000, RING = 0x10000, SIGNAL = 0x20000, RING_SIZE = 4096 };
@@ -252,7 +253,8 @@ static void tell_next(struct told *to, const uint32_t at[4], const struct wave_s
 					  .wave_in_group = (uint8_t)i, .saved = *saved };
 		waves[i].saved.named = i ? NULL : saved->named;
 	}
-	TEST_EQ_FATAL(wait_tell(&t, &to->arena, &o, &seen, &to->history, &to->why, &err), 0);
+	TEST_EQ(wait_tell(&t, &to->arena, &o, &seen, &to->history, &to->why, &err), 0);
+	symbols_cache_destroy(t.code_cache);
 }
 
 static size_t culprits_of(const struct told *to)
