@@ -87,10 +87,10 @@ ifneq ($(SANITIZE),)
 all_cflags += -fsanitize=$(SANITIZE) -fno-sanitize-recover=undefined -fno-omit-frame-pointer \
 	-ftrivial-auto-var-init=pattern -g1
 all_ldflags += -fsanitize=$(SANITIZE)
-# Tests start thousands of programs, and half of what that took was this: the loader that moves each description of a
-# variable, and the search for leaks in the tables of two run-time libraries.  clang links its own statically anyway.
+# Tests start thousands of programs, and a good part of what that took was the search for leaks in the tables of two
+# run-time libraries.  clang links its own statically anyway.
 ifeq (,$(findstring clang,$(CC)))
-program_ldflags := -static-libasan -static-libubsan -no-pie -rdynamic
+program_ldflags := -static-libasan -static-libubsan -rdynamic
 endif
 endif
 # Counters in files that are mapped: what a process has run is known however it ends (scripts/coverage).  What %m stands
