@@ -225,7 +225,8 @@ int job_add_process(struct job *j, uint32_t pid)
 	}
 	if (j->waits) {
 		argv[n++] = "--why";
-		argv[n++] = "--twice";
+		/* Processes are looked at one after the other: a second may lie between them, and all share half a second. */
+		argv[n++] = "--twice=2000";
 	}
 	if (j->ras)
 		argv[n++] = "--ras";
