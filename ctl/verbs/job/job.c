@@ -225,7 +225,7 @@ int job_add_process(struct job *j, uint32_t pid)
 	}
 	if (j->waits) {
 		argv[n++] = "--why";
-		/* Processes are looked at one after the other: a second may lie between them, and all share half a second. */
+		/* Processes may be looked at a second apart: all looks still share half a second. */
 		argv[n++] = "--twice=2000";
 	}
 	if (j->ras)
