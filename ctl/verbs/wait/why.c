@@ -20,7 +20,7 @@
 #define CHAIN_MAX    8
 
 static const char *twice;
-static const char *ras;
+static bool ras;
 
 static const struct argv_option options[] = {
 	{ "twice", 0, ARGV_OPTIONAL, &twice, "MS",
