@@ -328,6 +328,24 @@ static void add_file(struct kfd_core_host *h, const struct mapping *m)
 	h->n_files += f->path != NULL;
 }
 
+uint64_t kfd_core_next_file(const struct kfd_core_host *h, uint64_t after)
+{
+	size_t first = 0, end = h ? h->n_files : 0;
+
+	/* They are in the order of the mappings. */
+	while (first < end) {
+		const size_t middle = first + (end - first) / 2;
+
+		if (h->file[middle].begin > after)
+			end = middle;
+		else
+			first = middle + 1;
+	}
+	while (h && first < h->n_files && h->file[first].offset)
+		first++;
+	return h && first < h->n_files ? h->file[first].begin : UINT64_MAX;
+}
+
 /* A walk over the mappings, in ascending order. */
 struct walk {
 	struct kfd_core_host *h;

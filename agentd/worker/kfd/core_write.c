@@ -223,34 +223,59 @@ static void free_notes(struct kfd_core *c)
 	c->core.n_notes = 0;
 }
 
-/* Make the file's layout of the pieces.  Neighbours that are read later become one segment. */
-static int make_image(struct kfd_core *c)
+/*
+ * Add a segment, or what is read later to the one before it.  Debuggers look for the ELF header of a library only where
+ * a segment begins (dwfl_segment_report_module() of elfutils), and libraries often lie next to each other.
+ */
+static int add_segment(struct kfd_core *c, uint64_t address, uint64_t size, uint8_t *data)
 {
 	struct amdcore *core = &c->core;
-	int r;
+	struct amdcore_segment *last = core->n_segments ? &core->segments[core->n_segments - 1] : NULL;
 
-	core->segments = calloc(c->n_pieces + 1, sizeof(*core->segments));
-	if (!core->segments || c->no_memory)
-		return -ENOMEM;
-	kfd_core_sort_pieces(c);
-	for (size_t i = 0; i < c->n_pieces; i++) {
-		const struct kfd_core_piece *p = &c->pieces[i];
-		struct amdcore_segment *last =
-			core->n_segments ? &core->segments[core->n_segments - 1] : NULL;
-
-		if (last && !p->data && !last->bytes.data &&
-		    last->address + last->size == p->address) {
-			last->size = last->bytes.size = last->size + p->size;
-			continue;
-		}
-		core->segments[core->n_segments++] = (struct amdcore_segment){
-			.address = p->address,
-			.flags = PF_R | PF_W,
-			.size = p->size,
-			.bytes = { .data = p->data, .key = p->address, .size = p->size },
-		};
+	if (last && !data && !last->bytes.data && last->address + last->size == address &&
+	    kfd_core_next_file(c->host, last->address) > address) {
+		last->size = last->bytes.size = last->size + size;
+		return 0;
 	}
-	r = amdcore_image_create(core, &c->image);
+	if (vec_reserve(&core->segments, core->n_segments, 1, &c->segments_capacity, sizeof(*core->segments)) < 0)
+		return -ENOMEM;
+	core->segments[core->n_segments++] = (struct amdcore_segment){
+		.address = address,
+		.flags = PF_R | PF_W,
+		.size = size,
+		.bytes = { .data = data, .key = address, .size = size },
+	};
+	return 0;
+}
+
+/* A copy of a stack goes on behind it, maybe into a library. */
+static int add_segments(struct kfd_core *c, const struct kfd_core_piece *p)
+{
+	uint64_t done = 0;
+
+	while (done < p->size) {
+		const uint64_t address = p->address + done, next = kfd_core_next_file(c->host, address);
+		const uint64_t size = next - address < p->size - done ? next - address : p->size - done;
+		int r = add_segment(c, address, size, p->data ? p->data + done : NULL);
+
+		if (r < 0)
+			return r;
+		done += size;
+	}
+	return 0;
+}
+
+/* Make the file's layout of the pieces. */
+static int make_image(struct kfd_core *c)
+{
+	int r = c->no_memory ? -ENOMEM : 0;
+
+	kfd_core_sort_pieces(c);
+	for (size_t i = 0; i < c->n_pieces && r == 0; i++)
+		r = add_segments(c, &c->pieces[i]);
+	if (r < 0)
+		return r;
+	r = amdcore_image_create(&c->core, &c->image);
 	/* The image has copies of them, and they can be large. */
 	free_notes(c);
 	return r;

@@ -29,6 +29,7 @@ struct kfd_core {
 	struct target_kfd *k;
 	struct amdcore core;
 	struct amdcore_image *image;
+	size_t segments_capacity;
 	struct kfd_core_piece *pieces;
 	size_t n_pieces, capacity;
 	bool too_much, no_memory; /**< Copies did not fit into `store`; a list could not grow. */
@@ -107,6 +108,12 @@ int kfd_core_add_host(struct kfd_core *c, uint64_t deadline_ns, struct kfd_core_
  * @return its bytes besides those of memory that is read later.
  */
 uint64_t kfd_core_estimate_host(struct kfd_core *c);
+/**
+ * @param h  NULL: no files are known.
+ * @return the next address behind @p after where a mapping begins with the first byte of a file; UINT64_MAX if there
+ *         is none.
+ */
+uint64_t kfd_core_next_file(const struct kfd_core_host *h, uint64_t after);
 /** Free the host's half; accepts NULL. */
 void kfd_core_host_free(struct kfd_core_host *h);
 

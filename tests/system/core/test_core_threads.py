@@ -250,6 +250,16 @@ def test_file_of_another_build_is_not_believed():
         assert stacks(core, PARTIAL)["groups"] == other["groups"]
 
 
+def files_begin_segments(core):
+    """Where the first page of a file is in a core, a segment begins: debuggers look for libraries' headers nowhere else."""
+    said = subprocess.run(["eu-readelf", "-l", "-n", core], capture_output=True, text=True, check=True).stdout
+    segments = [(int(a, 16), int(n, 16)) for a, n in re.findall(r"^ +LOAD +\S+ (0x\w+) \S+ \S+ (0x\w+)", said, re.M)]
+    files = [int(a, 16) for a in re.findall(r"^ +(\w+)-\w+ 0{8} ", said, re.M)]
+    begins = {a for a, _ in segments}
+    assert segments and len(files) > 3, said
+    return [hex(f) for f in files if f not in begins and any(a <= f < a + n for a, n in segments)]
+
+
 def queues_of_events(doc):
     """{event that threads wait for: queue of the packet, None}"""
     waits = [g["waits_for"] for g in doc["groups"] if g.get("role") == "gpu_wait"]
@@ -270,6 +280,7 @@ def test_unified_core_of_the_agent():
             core.chmod(0o644)
             return run.returncode == 0
         wait_until(whole, "a core with all threads", 60)
+        assert not files_begin_segments(core)
         threads = len(os.listdir(f"/proc/{s.app.pid}/task"))
         live = queues_of_events(json.loads(s.ctl("snapshot", s.app.pid, "--host", LONG_STOP, "-j").stdout)["host"])
         s.app.popen.kill()
