@@ -82,10 +82,16 @@ all_ldflags := -Wl,-z,relro,-z,now -Wl,--as-needed $(LDFLAGS)
 first_ldlib := -lc
 plain_cflags := $(all_cflags)
 plain_ldflags := $(all_ldflags)
+program_ldflags :=
 ifneq ($(SANITIZE),)
 all_cflags += -fsanitize=$(SANITIZE) -fno-sanitize-recover=undefined -fno-omit-frame-pointer \
 	-ftrivial-auto-var-init=pattern -g1
 all_ldflags += -fsanitize=$(SANITIZE)
+# Tests start thousands of programs, and half of what that took was this: the loader that moves each description of a
+# variable, and the search for leaks in the tables of two run-time libraries.  clang links its own statically anyway.
+ifeq (,$(findstring clang,$(CC)))
+program_ldflags := -static-libasan -static-libubsan -no-pie -rdynamic
+endif
 endif
 # Counters in files that are mapped: what a process has run is known however it ends (scripts/coverage).  What %m stands
 # for is the same for some programs that differ, so that files are named after programs too, by their own sources.
@@ -168,7 +174,7 @@ $(call compile_rules,$(1))
 $(O)/$(2)/$(1): $$($(1)_obj) $$(foreach l,$$($(1)_libs),$(O)/lib$$(l).a)
 	$$(call say,LD,$$@)
 	@mkdir -p $$(@D)
-	$$(Q)$(CC) $(all_cflags) $(all_ldflags) -o $$@ $$^ $(first_ldlib) $$($(1)_ldlibs)
+	$$(Q)$(CC) $(all_cflags) $(all_ldflags) $(program_ldflags) -o $$@ $$^ $(first_ldlib) $$($(1)_ldlibs)
 endef
 
 $(foreach a,$(archives),$(eval $(call archive_rules,$(a))))
