@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "ctl/compare_show.h"
 #include "ctl/ctl.h"
 #include "ctl/document/compare.h"
@@ -22,9 +23,11 @@
 #define AGAIN_MAX_MS	 3600000
 #define TWICE_MS	 1000
 #define TWICE_MAX_MS	 600000
+#define DEADLINE_MAX_MS	 600000
 
 static bool each_wave, queues_only, registers, arguments, why, ras, record, any_progress;
-static const char *again, *host, *twice;
+static const char *again, *host, *twice, *deadline;
+static uint64_t deadline_ns;
 
 static const struct argv_option options[] = {
 	{ "waves", 0, ARGV_FLAG, &each_wave, NULL, "also one row for each wave", "warps" },
@@ -35,6 +38,7 @@ static const struct argv_option options[] = {
 	{ "twice", 0, ARGV_OPTIONAL, &twice, "MS",
 	  "with --why: take two samples of that, so many milliseconds apart (default 1000): what has moved is accused of nothing" },
 	{ "ras", 0, ARGV_FLAG, &ras, NULL, "with --why: also ask NCCL's own status socket what its ranks have launched" },
+	{ "deadline", 0, ARGV_STRING, &deadline, "TIME", "with --ras: NCCL is asked for no longer than so long after the start" },
 	{ "queues-only", 0, ARGV_FLAG, &queues_only, NULL, "do not stop queues to see their waves" },
 	{ "record", 0, ARGV_FLAG, &record, NULL, "also let the agent keep it, for `cores`" },
 	{ "host", 0, ARGV_OPTIONAL, &host, "stop",
@@ -170,6 +174,7 @@ static int take(struct ctl *c, const struct rpc_gpu_snapshot_params *p,
 		return take_threads(c, host_pid, ret);
 	if (ras && p->why)
 		told_open(c, &told);
+	told.deadline_ns = deadline_ns;
 	r = ctl_called(c, rpc_client_gpu_snapshot(c->client, p, &c->arena, ret, &c->err));
 	/* Threads are read soon after waves: NCCL may take its time. */
 	if (r == 0 && host)
@@ -293,6 +298,16 @@ static int check_options(struct ctl *c, uint32_t *ret_again_ms, uint32_t *ret_tw
 		return ctl_usage(c, c->core ? "--ras needs a process: nobody answers for a core" : "--ras needs --why");
 	if (ras && again)
 		return ctl_usage(c, "--ras and --again exclude each other");
+	if (deadline && !ras)
+		return ctl_usage(c, "--deadline needs --ras");
+	if (deadline) {
+		uint32_t ms;
+		int r = args_duration(c, "--deadline", deadline, DEADLINE_MAX_MS, &ms);
+
+		if (r < 0)
+			return r;
+		deadline_ns = clock_deadline_ms(ms);
+	}
 	if (twice && (!why || again))
 		return ctl_usage(c, "--twice needs --why, and excludes --again");
 	if (twice && *twice) {

@@ -207,13 +207,12 @@ static const char *process_name(struct job *j, uint32_t pid)
 	return rpc_arena_printf(&j->c->arena, "process %u of %s", pid, host);
 }
 
-int job_add_process(struct job *j, uint32_t pid)
+static const char *const *process_argv(struct job *j, uint32_t pid)
 {
 	struct rpc_arena *a = &j->c->arena;
 	const char *argv[JOB_ARGUMENTS_MAX] = { own_path(j), "snapshot",     rpc_arena_printf(a, "%u", pid),
 					    "--host",    "--json=short", "--quiet",
 					    "--socket",  j->c->socket };
-	const char *const *kept;
 	size_t n = 8;
 
 	/* It may wait for its turn, and says what it was refused for while there is somebody to hear it. */
@@ -228,16 +227,25 @@ int job_add_process(struct job *j, uint32_t pid)
 		/* Processes may be looked at a second apart: all looks still share half a second. */
 		argv[n++] = "--twice=2000";
 	}
-	if (j->ras)
+	if (j->ras) {
 		argv[n++] = "--ras";
-	kept = job_keep_argv(j, argv, n);
-	return kept ? job_add_task(j, process_name(j, pid), kept) : ctl_fail(j->c, ENOMEM, "the job");
+		argv[n++] = "--deadline";
+		argv[n++] = rpc_arena_printf(a, "%ums", job_remote_ms(j));
+	}
+	return job_keep_argv(j, argv, n);
+}
+
+int job_add_process(struct job *j, uint32_t pid)
+{
+	j->pids[j->n] = pid;
+	return job_add_task(j, process_name(j, pid), NULL);
 }
 
 int job_make_room(struct job *j, size_t n)
 {
 	j->tasks = rpc_arena_array(&j->c->arena, n, sizeof(*j->tasks));
-	return j->tasks ? 0 : ctl_fail(j->c, ENOMEM, "the job");
+	j->pids = rpc_arena_array(&j->c->arena, n, sizeof(*j->pids));
+	return j->tasks && j->pids ? 0 : ctl_fail(j->c, ENOMEM, "the job");
 }
 
 int job_list(struct job *j, struct rpc_process_list_result *ret)
@@ -465,12 +473,16 @@ static int add_nodes(struct job *j, struct hosts *h)
 	return add_names(j, h);
 }
 
-/* Squeue, or hosts that were asked before, have taken a part of the time. */
+/* Squeue, or those that were asked before, have taken a part of the time. */
 static int begin(void *data, struct collect_task *t)
 {
 	struct job *j = data;
 
-	if (!t->argv)
+	const uint32_t pid = j->pids[t - j->tasks];
+
+	if (pid)
+		t->argv = process_argv(j, pid);
+	else if (!t->argv)
 		t->argv = slurm ? node_argv(j, t->name) : pods ? kubernetes_argv(j, t->name) : host_argv(j, t->name);
 	return t->argv ? 0 : -ENOMEM;
 }

@@ -19,6 +19,7 @@ struct job {
 	bool waits; /**< Also what waits, by two samples. */
 	bool ras;   /**< With that: also what NCCL says of itself. */
 	struct collect_task *tasks; /**< One for each that is asked. */
+	uint32_t *pids; /**< For each task: the process of this machine that it looks at; 0: it is none. */
 	size_t n;
 	struct rpc_arena answer; /**< One at a time. */
 	struct kubernetes *kubernetes; /**< Whom the pods of a job are asked of. */

@@ -67,11 +67,12 @@ static bool is_here(void *data, const char *host)
 	return nccl_is_here(data, host);
 }
 
-static int ask(struct ctl *c, struct nccl_place *p, struct rpc_nccl_told *ret, struct agent_err *err)
+static int ask(struct ctl *c, struct nccl_place *p, uint64_t deadline_ns, struct rpc_nccl_told *ret,
+	       struct agent_err *err)
 {
 	const struct nccl_who who = { .pid = p->pid, .is_here = is_here, .data = p };
 	auto_out struct out text = { 0 };
-	int r = nccl_ask(p, clock_deadline_ms(NCCL_ASK_MS), &text, err);
+	int r = nccl_ask(p, deadline_ns, &text, err);
 
 	if (r == 0)
 		r = nccl_report_read(text.data, text.size, &who, &c->arena, ret, err);
@@ -85,15 +86,29 @@ static int ask(struct ctl *c, struct nccl_place *p, struct rpc_nccl_told *ret, s
 	return ret->address ? 0 : agent_err_no_memory(err, "ask NCCL");
 }
 
+/* @return until when NCCL may be asked; 0 with err: that is over. */
+static uint64_t ask_until(const struct told_by *t, struct agent_err *err)
+{
+	const uint64_t until_ns = clock_deadline_ms(NCCL_ASK_MS);
+
+	if (!t->deadline_ns || t->deadline_ns >= until_ns)
+		return until_ns;
+	if (clock_left_ms(t->deadline_ns))
+		return t->deadline_ns;
+	agent_err_set(err, RPC_ERROR_FAILED, ETIMEDOUT, "ask NCCL", NULL, "it was not asked: no time was left before the deadline");
+	return 0;
+}
+
 int told_ask(struct ctl *c, const struct told_by *t, struct rpc_why_get_result *r, const char **ret_missing)
 {
 	struct nccl_place place = { .net_fd = -1 };
 	struct agent_err err = t->err;
 	int e = t->proc_fd < 0 ? -ESRCH : nccl_place_find(t->proc_fd, &place, &err);
+	const uint64_t until_ns = e == 0 ? ask_until(t, &err) : 0;
 
 	*ret_missing = NULL;
 	if (e == 0)
-		e = ask(c, &place, &r->told_by_nccl, &err);
+		e = until_ns ? ask(c, &place, until_ns, &r->told_by_nccl, &err) : -ETIMEDOUT;
 	nccl_place_deinit(&place);
 	if (e < 0) {
 		r->told_by_nccl = (struct rpc_nccl_told){ 0 };

@@ -9,6 +9,7 @@
 /** The process of a session, found before it is looked at: when the agent has answered, it still was the same. */
 struct told_by {
 	int proc_fd; /**< -1: why it was not found is in err. */
+	uint64_t deadline_ns; /**< NCCL is asked until then at most; 0: for no longer than it is given. */
 	struct agent_err err;
 };
 

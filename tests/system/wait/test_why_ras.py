@@ -345,6 +345,27 @@ def test_the_page_of_a_snapshot_has_it():
         assert "NCCL" not in s.ctl("snapshot", s.app.pid, "--why").stdout
 
 
+def test_a_job_asks_for_no_longer_than_it_has():
+    """One that does not answer costs what is left, not two seconds, and what else is known of the rank is kept."""
+    with Ras(answers={"CLIENT PROTOCOL 2": None}) as ras, Told(ras.address) as s:
+        shown = s.ctl("job", "--pids", s.app.pid, "--why", "--ras", "--deadline=3s", "-j")
+        assert shown.returncode == 8, (shown.stdout, shown.stderr)
+        found = json.loads(shown.stdout)
+        assert len(found["ranks"]) == 1 and "told_by_nccl" not in found["ranks"][0], found
+        assert any("what NCCL says of itself: it did not answer in time" in text for text in found["missing"]), found["missing"]
+
+
+def test_without_time_nobody_is_asked():
+    with Ras() as ras, Told(ras.address) as s:
+        shown = s.ctl("snapshot", s.app.pid, "--why", "--ras", "--deadline=1ms", "-j")
+        assert shown.returncode == 8 and ras.lines == [], (shown.stdout, ras.lines)
+        assert json.loads(shown.stdout)["missing"] == [
+            "what NCCL says of itself: it was not asked: no time was left before the deadline"], shown.stdout
+        assert json.loads(shown.stdout)["why"]["complete"]
+        shown = s.ctl("snapshot", s.app.pid, "--why", "--deadline=1s")
+        assert shown.returncode == 2 and "--deadline needs --ras" in shown.stderr, shown
+
+
 def test_a_job_keeps_what_is_told():
     with Ras() as ras, Told(ras.address) as s:
         ras.text = report(communicator(0xabc, ranks(s.app.pid)))
