@@ -94,8 +94,8 @@ static int add_host(struct ctl *c, struct rpc_gpu_snapshot_result *s)
  */
 static int add_told(struct ctl *c, const struct told_by *t, struct rpc_gpu_snapshot_result *s)
 {
-	const char *missing;
-	int r = told_ask(c, t, &s->why, &missing);
+	const char *missing = "it was not asked, as what waits on the GPUs could not be looked at";
+	int r = s->has_why ? told_ask(c, t, &s->why, &missing) : 0;
 
 	if (r == 0 && missing) {
 		ctl_note(c, "missing: " TOLD_WHAT ": %s", missing);
@@ -170,8 +170,10 @@ static int take(struct ctl *c, const struct rpc_gpu_snapshot_params *p,
 	struct told_by told = { .proc_fd = -1 };
 	int r;
 
-	if (without_gpu)
-		return take_threads(c, host_pid, ret);
+	if (without_gpu) {
+		r = take_threads(c, host_pid, ret);
+		return r == 0 && ras ? add_told(c, &told, ret) : r;
+	}
 	if (ras && p->why)
 		told_open(c, &told);
 	told.deadline_ns = deadline_ns;
@@ -179,7 +181,7 @@ static int take(struct ctl *c, const struct rpc_gpu_snapshot_params *p,
 	/* Threads are read soon after waves: NCCL may take its time. */
 	if (r == 0 && host)
 		r = add_host(c, ret);
-	if (r == 0 && ras && ret->has_why)
+	if (r == 0 && ras)
 		r = add_told(c, &told, ret);
 	told_close(&told);
 	return r;

@@ -3,6 +3,7 @@
 """gpu-agentctl why --ras: what NCCL says of itself stands beside the causes, and is bounded and believed as hearsay."""
 import json
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,7 @@ if __name__ == "__main__":
 
 import pytest
 
-from harness import BIN, Scene, need_root
+from harness import BIN, Scene, need_root, wait_until
 from rasserver import Ras, communicator, missing, rank, report
 
 NO_CAUSE = "no culprit found: "
@@ -353,6 +354,20 @@ def test_a_job_asks_for_no_longer_than_it_has():
         found = json.loads(shown.stdout)
         assert len(found["ranks"]) == 1 and "told_by_nccl" not in found["ranks"][0], found
         assert any("what NCCL says of itself: it did not answer in time" in text for text in found["missing"]), found["missing"]
+
+
+def test_of_a_process_without_a_gpu_nobody_is_asked():
+    why = "what NCCL says of itself: it was not asked, as what waits on the GPUs could not be looked at"
+    with Ras() as ras, Told(ras.address) as s:
+        idle = s.start("idle", [shutil.which("sleep"), "100000"], env={"NCCL_RAS_ADDR": ras.address})
+        wait_until(lambda: pathlib.Path(f"/proc/{idle.pid}/comm").read_text() == "sleep\n", "sleep")
+        shown = s.ctl("snapshot", idle.pid, "--why", "--ras", "--host", "-j")
+        assert shown.returncode == 8 and f"missing: {why}" in shown.stderr, shown
+        assert why in json.loads(shown.stdout)["missing"], shown.stdout
+        assert why not in json.loads(s.ctl("snapshot", idle.pid, "--why", "--host", "-j").stdout)["missing"]
+        shown = s.ctl("job", "--pids", idle.pid, "--why", "--ras", "--deadline=30s", "-j")
+        assert any(why in text for text in json.loads(shown.stdout)["missing"]), shown.stdout
+        assert ras.lines == []
 
 
 def test_without_time_nobody_is_asked():
