@@ -349,7 +349,7 @@ def test_the_page_of_a_snapshot_has_it():
 def test_a_job_asks_for_no_longer_than_it_has():
     """One that does not answer costs what is left, not two seconds, and what else is known of the rank is kept."""
     with Ras(answers={"CLIENT PROTOCOL 2": None}) as ras, Told(ras.address) as s:
-        shown = s.ctl("job", "--pids", s.app.pid, "--why", "--ras", "--deadline=3s", "-j")
+        shown = s.ctl("job", "--pids", s.app.pid, "--why", "--ras", "--deadline=4s", "-j")
         assert shown.returncode == 8, (shown.stdout, shown.stderr)
         found = json.loads(shown.stdout)
         assert len(found["ranks"]) == 1 and "told_by_nccl" not in found["ranks"][0], found
