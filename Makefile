@@ -90,7 +90,8 @@ all_ldflags += -fsanitize=$(SANITIZE)
 # Tests start thousands of programs, and half of what that took was this: the loader that moves each description of a
 # variable, and the search for leaks in the tables of two run-time libraries.  clang links its own statically anyway.
 ifeq (,$(findstring clang,$(CC)))
-program_ldflags := -static-libasan -static-libubsan -no-pie -rdynamic
+program_ldflags := $(if $(findstring address,$(SANITIZE)),-static-libasan) \
+	$(if $(findstring undefined,$(SANITIZE)),-static-libubsan) -no-pie -rdynamic
 endif
 endif
 # Counters in files that are mapped: what a process has run is known however it ends (scripts/coverage).  What %m stands

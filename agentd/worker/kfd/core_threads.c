@@ -76,6 +76,8 @@ struct kfd_core_host {
 	size_t auxv_size, files_size;
 	size_t n_files, files_capacity;
 	struct host_file *file;
+	uint64_t *beginnings; /* Where the first bytes of files are mapped, in ascending order. */
+	size_t n_beginnings, beginnings_capacity;
 	struct amdcore_note *notes;
 };
 
@@ -328,22 +330,25 @@ static void add_file(struct kfd_core_host *h, const struct mapping *m)
 	h->n_files += f->path != NULL;
 }
 
+static void add_beginning(struct kfd_core_host *h, uint64_t at)
+{
+	if (vec_reserve(&h->beginnings, h->n_beginnings, 1, &h->beginnings_capacity, sizeof(*h->beginnings)) == 0)
+		h->beginnings[h->n_beginnings++] = at;
+}
+
 uint64_t kfd_core_next_file(const struct kfd_core_host *h, uint64_t after)
 {
-	size_t first = 0, end = h ? h->n_files : 0;
+	size_t first = 0, end = h ? h->n_beginnings : 0;
 
-	/* They are in the order of the mappings. */
 	while (first < end) {
 		const size_t middle = first + (end - first) / 2;
 
-		if (h->file[middle].begin > after)
+		if (h->beginnings[middle] > after)
 			end = middle;
 		else
 			first = middle + 1;
 	}
-	while (h && first < h->n_files && h->file[first].offset)
-		first++;
-	return h && first < h->n_files ? h->file[first].begin : UINT64_MAX;
+	return h && first < h->n_beginnings ? h->beginnings[first] : UINT64_MAX;
 }
 
 /* A walk over the mappings, in ascending order. */
@@ -362,6 +367,8 @@ static void on_mapping(void *arg, const struct mapping *m)
 
 	if (is_file)
 		add_file(w->h, m);
+	if (is_file && m->offset == 0)
+		add_beginning(w->h, m->begin);
 	if (!m->readable)
 		return;
 	if (is_file && m->offset == 0)
@@ -623,6 +630,7 @@ void kfd_core_host_free(struct kfd_core_host *h)
 	for (size_t i = 0; i < h->n_files; i++)
 		free(h->file[i].path);
 	free(h->file);
+	free(h->beginnings);
 	free(h->notes);
 	free(h->threads);
 	free(h->listed);

@@ -134,7 +134,8 @@ bool kfd_core_is_memory(const struct mapping *m)
 {
 	const char *path = m->path;
 
-	if (!m->readable || strcmp(path, "[vvar]") == 0 || strcmp(path, "[vsyscall]") == 0)
+	/* Linux 6.13 has [vvar_vclock] beside [vvar]. */
+	if (!m->readable || strncmp(path, "[vvar", 5) == 0 || strcmp(path, "[vsyscall]") == 0)
 		return false;
 	return strncmp(path, "/dev/", 5) != 0 || strncmp(path, "/dev/dri/renderD", 16) == 0 ||
 	       strncmp(path, "/dev/shm/", 9) == 0 || strcmp(path, "/dev/zero") == 0;

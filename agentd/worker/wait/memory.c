@@ -27,7 +27,7 @@ static bool is_memory(const struct mapping *m)
 		return false;
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
 		if (str_starts_with(m->path, paths[i]))
-			return strcmp(m->path, "[vvar]") != 0;
+			return strncmp(m->path, "[vvar", 5) != 0;
 	return !*m->path;
 }
 

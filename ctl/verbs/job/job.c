@@ -50,7 +50,7 @@ static const struct argv_option options[] = {
 	{ "agents", 0, ARGV_STRING, &agents, "NAMESPACE", "where the agent's pods are (default gpu-agent)" },
 	{ "kube-context", 0, ARGV_STRING, &context, "NAME", "context of kubectl" },
 	{ "pod-uids", 0, ARGV_STRING, &pod_uids, "UID", "processes of these pods on this node, joined by commas" },
-	{ "why", 0, ARGV_FLAG, &waits, NULL, "also what they wait for, by two samples a second apart, where ranks wait for each other" },
+	{ "why", 0, ARGV_FLAG, &waits, NULL, "also what they wait for, by two samples two seconds apart, where ranks wait for each other" },
 	{ "ras", 0, ARGV_FLAG, &ras, NULL, "with --why: also ask NCCL's own status socket, of each process, what its ranks have launched" },
 	{ "deadline", 0, ARGV_STRING, &deadline, "TIME", "be done by then, with what there is (default 10s)" },
 	{ "report", 0, ARGV_STRING, &page_path, "FILE", "also write one page of HTML" },
@@ -224,7 +224,7 @@ static const char *const *process_argv(struct job *j, uint32_t pid)
 	}
 	if (j->waits) {
 		argv[n++] = "--why";
-		/* Processes may be looked at a second apart: all looks still share half a second. */
+		/* On a busy machine processes are looked at a second apart: this leaves half a second that all looks share. */
 		argv[n++] = "--twice=2000";
 	}
 	if (j->ras) {
@@ -237,6 +237,8 @@ static const char *const *process_argv(struct job *j, uint32_t pid)
 
 int job_add_process(struct job *j, uint32_t pid)
 {
+	if (!pid)
+		return ctl_fail(j->c, EINVAL, "the process 0");
 	j->pids[j->n] = pid;
 	return job_add_task(j, process_name(j, pid), NULL);
 }
@@ -477,7 +479,6 @@ static int add_nodes(struct job *j, struct hosts *h)
 static int begin(void *data, struct collect_task *t)
 {
 	struct job *j = data;
-
 	const uint32_t pid = j->pids[t - j->tasks];
 
 	if (pid)
