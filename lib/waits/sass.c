@@ -92,6 +92,10 @@ int waits_sass_read(const char *arch, const void *bytes, size_t size, struct wai
 		ret->op = WAITS_SASS_WARP_SYNC;
 		ret->mask_register = (uint8_t)waits_sass_bits(w.low, age < WAITS_SASS_SM_90 ? 32 : 24, 8);
 		break;
+	case 0xb48:
+		ret->op = WAITS_SASS_WARP_SYNC;
+		ret->mask_is_constant = true;
+		break;
 	case 0x9c7:
 		ret->op = WAITS_SASS_CLUSTER_ARRIVE;
 		break;

@@ -43,6 +43,7 @@ struct waits_sass {
 	uint8_t count_register; /**< Where the count is; WAITS_SASS_NO_REGISTER: it is `count`. */
 	uint16_t count;	       /**< Threads; 0: all of the block. */
 	uint8_t mask_register; /**< Of WARPSYNC, likewise. */
+	bool mask_is_constant; /**< It is a constant of the launch, in memory; `mask` is 0. */
 	uint32_t mask;	       /**< Lanes that have to come. */
 	bool has_target;       /**< Of WAITS_SASS_TRANSFER: it leads to `target`, from where it is. */
 	int64_t target;

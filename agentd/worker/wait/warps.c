@@ -124,7 +124,7 @@ static uint32_t lanes_of(const struct block *b, const struct wave *warp)
 /* Does a WARPSYNC say itself which lanes have to come? */
 static bool has_mask(const struct unit *u)
 {
-	return u->at.mask_register == WAITS_SASS_NO_REGISTER;
+	return u->at.mask_register == WAITS_SASS_NO_REGISTER && !u->at.mask_is_constant;
 }
 
 /* Lanes that a place of a warp waits for, and which are there. */

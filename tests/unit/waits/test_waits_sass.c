@@ -62,6 +62,8 @@ static void lanes_of_a_warp_are_told_by_their_mask(void)
 	TEST_EQ(s.mask, 0xff);
 	s = sass("sm_75", 0x0000000300007348, 0x000fe80003800000);
 	TEST_EQ(s.op == WAITS_SASS_WARP_SYNC && s.mask_register == 3, true);
+	s = sass("sm_80", 0x0000580000007b48, 0x000fe80003800000); /* WARPSYNC c[0x0][0x160] */
+	TEST_EQ(s.op == WAITS_SASS_WARP_SYNC && s.mask_is_constant && !s.mask && s.mask_register == NONE, true);
 	s = sass("sm_90", 0x0000000004087348, 0x021fea0003c00000); /* WARPSYNC.COLLECTIVE */
 	TEST_EQ(s.op == WAITS_SASS_WARP_SYNC && s.mask_register == 4, true);
 }
