@@ -30,8 +30,20 @@ uint32_t cuda_warp_exception(const struct cuda_warp *w, uint32_t lane)
 	return w->exceptions[lane];
 }
 
+/* So it is with most warps, and a device has thousands. */
+static bool has_no_exception(const struct cuda_warp *w)
+{
+	uint32_t any = 0;
+
+	for (uint32_t left = w->lanes; left; left &= left - 1)
+		any |= w->exceptions[first_of(left)];
+	return !any;
+}
+
 uint32_t cuda_warp_speaker(const struct cuda_warp *w)
 {
+	if (has_no_exception(w))
+		return cuda_warp_first_lane(w);
 	for (uint32_t left = w->lanes; left; left &= left - 1)
 		if (cuda_warp_exception(w, first_of(left)))
 			return first_of(left);

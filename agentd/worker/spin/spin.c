@@ -207,14 +207,15 @@ static struct target_spin *find(const struct spins *s, const struct wave *w, con
 	return NULL;
 }
 
-static uint32_t lanes_in(const struct spin_site *site, const uint64_t *pcs, uint32_t lanes)
+/* Lanes whose pc is from begin on, and before end. */
+static uint32_t lanes_in(uint64_t begin, uint64_t end, const uint64_t *pcs, uint32_t lanes)
 {
 	uint32_t in = 0;
 
 	for (uint32_t left = lanes; left; left &= left - 1) {
 		uint32_t lane = (uint32_t)__builtin_ctz(left);
 
-		if (pcs[lane] >= site->begin && pcs[lane] < site->end)
+		if (pcs[lane] >= begin && pcs[lane] < end)
 			in |= UINT32_C(1) << lane;
 	}
 	return in;
@@ -231,7 +232,8 @@ void spins_add(struct spins *s, uint32_t wave, const uint64_t *pcs, uint32_t lan
 		const struct spin_site *site = site_at(sites, pcs[lane]);
 		struct target_spin *to;
 
-		in = site ? lanes_in(site, pcs, lanes) : UINT32_C(1) << lane;
+		/* Most lanes of a warp are at one place: those are looked up once. */
+		in = site ? lanes_in(site->begin, site->end, pcs, lanes) : lanes_in(pcs[lane], pcs[lane] + 1, pcs, lanes);
 		if (!site)
 			continue;
 		n++;
