@@ -224,7 +224,7 @@ static const char *const *process_argv(struct job *j, uint32_t pid)
 	}
 	if (j->waits) {
 		argv[n++] = "--why";
-		/* On a busy machine processes are looked at a second apart: this leaves half a second that all looks share. */
+		/* On a busy machine processes are looked at a second apart: all looks still share half a second. */
 		argv[n++] = "--twice=2000";
 	}
 	if (j->ras) {

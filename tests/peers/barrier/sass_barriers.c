@@ -18,7 +18,9 @@ int main(int argc, char **argv)
 	const size_t size = fread(code, 1, sizeof(code), stdin);
 	struct waits_sass w;
 
-	for (size_t at = 0; argc > 1 && waits_sass_read(argv[1], code + at, size - at, &w) == 0; at += WAITS_SASS_BYTES) {
+	for (size_t at = 0; argc > 1; at += WAITS_SASS_BYTES) {
+		if (waits_sass_read(argv[1], code + at, size - at, &w) < 0)
+			break;
 		if (!waits_sass_name(w.op))
 			continue;
 		printf("%zu %s", at, waits_sass_name(w.op));
