@@ -256,6 +256,39 @@ static bool read_vector_logic(enum waits_family f, const uint32_t *w, struct wai
 	       read_operand(VECTOR + bits(w[0], 9, 8), 4, w[1], s, &s->from[1]);
 }
 
+/* v_mov_b32, as VOP1. */
+static bool read_move(enum waits_family f, const uint32_t *w, struct waits_step *s)
+{
+	(void)f;
+	if (w[0] >> 25 != 0x3f || bits(w[0], 9, 8) != 1)
+		return false;
+	s->does = WAITS_DOES_MOVE;
+	s->bytes = 4;
+	s->to = (uint8_t)bits(w[0], 17, 8);
+	return read_operand(bits(w[0], 0, 9), 4, w[1], s, &s->from[0]);
+}
+
+/* One register of a pair, scalar or vector. */
+static bool read_half(uint32_t code, bool is_second, struct waits_step *s, struct waits_operand *ret)
+{
+	return (code + 1 < SGPRS || (code >= VECTOR && code < VECTOR + 255)) &&
+	       read_operand(code + is_second, 4, 0, s, ret);
+}
+
+/* v_pk_mov_b32 of gfx90a and later: op_sel says which register of each source is moved. */
+static bool read_move_pair(enum waits_family f, const uint32_t *w, struct waits_step *s)
+{
+	/* All modifiers but op_sel are those of the assembler, and the third source, which is none, is 0. */
+	if (f != WAITS_GFX9 || (w[0] & 0xffffe700) != 0xd3b34000 || (w[1] & 0xfffc0000) != 0x18000000)
+		return false;
+	s->does = WAITS_DOES_MOVE;
+	s->bytes = 8;
+	s->size = 8;
+	s->to = (uint8_t)w[0];
+	return s->to < 255 && read_half(bits(w[1], 0, 9), bits(w[0], 11, 1), s, &s->from[0]) &&
+	       read_half(bits(w[1], 9, 9), bits(w[0], 12, 1), s, &s->from[1]);
+}
+
 /* ------------------------------------------------------------------ memory ------------------- */
 
 static int32_t sign_extend(uint32_t value, unsigned int width)
@@ -373,7 +406,8 @@ struct waits_step waits_step_read(enum waits_family f, const uint8_t *code, size
 {
 	typedef bool reader_fn(enum waits_family f, const uint32_t *w, struct waits_step *s);
 	static reader_fn *const readers[] = { read_scalar_compare, read_scalar_logic, read_compare,
-					      read_compare_long,   read_vector_logic, read_memory };
+					      read_compare_long,   read_vector_logic, read_move,
+					      read_move_pair,	   read_memory };
 	const uint32_t w[3] = { word_at(code, size, 0), word_at(code, size, 1), word_at(code, size, 2) };
 	struct waits_step s = { .size = 4 };
 	bool known = f < WAITS_FAMILY_COUNT && read_control(f, w[0], &s);

@@ -23,6 +23,7 @@ enum waits_does {
 	WAITS_DOES_COMPARE, /**< To SCC. */
 	WAITS_DOES_AND_LANES, /**< Of a vector register, as the next. */
 	WAITS_DOES_XOR_LANES,
+	WAITS_DOES_MOVE, /**< from[0] to a vector register, and of 8 bytes from[1] to the next: halves of 32 bits. */
 	WAITS_DOES_READ_LANE, /**< From a vector register to a scalar one. */
 	WAITS_DOES_AND,	    /**< Of scalar registers, as the next two. */
 	WAITS_DOES_OR,

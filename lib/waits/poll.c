@@ -19,6 +19,12 @@ struct round {
 	enum waits_family family;
 	uint8_t vector[256], scalar[128];	  /* enum holds */
 	bool writes_vector[256], writes_scalar[128]; /* Anywhere in the loop: such a register is no operand. */
+	/* Vector registers of the address that were made in this round, and what of. */
+	struct {
+		uint8_t reg;
+		struct waits_operand of;
+	} made[2];
+	unsigned int n_made;
 	bool has_load, has_compare;
 	uint8_t word_bytes; /* Of the compared registers. */
 	/* Where the compare is: a scalar register with a bit for each lane, or SCC. */
@@ -75,6 +81,7 @@ static void note_writes(struct round *r, const struct waits_step *s)
 	case WAITS_DOES_SWAP:
 	case WAITS_DOES_AND_LANES:
 	case WAITS_DOES_XOR_LANES:
+	case WAITS_DOES_MOVE:
 		to = r->writes_vector;
 		break;
 	case WAITS_DOES_COMPARE_LANES:
@@ -95,6 +102,12 @@ static void note_writes(struct round *r, const struct waits_step *s)
 		to[s->to + 1] = true;
 }
 
+static bool writes_lanes(enum waits_does does)
+{
+	return does == WAITS_DOES_LOAD || does == WAITS_DOES_SWAP || does == WAITS_DOES_AND_LANES ||
+	       does == WAITS_DOES_XOR_LANES || does == WAITS_DOES_MOVE;
+}
+
 /* Is the instruction that was asked about one of those of the loop, and is all of it known? */
 static int look_through(struct round *r, size_t at)
 {
@@ -104,8 +117,7 @@ static int look_through(struct round *r, size_t at)
 		struct waits_step s = waits_step_read(r->family, r->code + pc, r->poll->end - pc);
 
 		size = s.size;
-		if (s.does == WAITS_DOES_UNKNOWN || (s.to > 127 && !(s.does == WAITS_DOES_LOAD ||
-		    s.does == WAITS_DOES_SWAP || s.does == WAITS_DOES_AND_LANES || s.does == WAITS_DOES_XOR_LANES)))
+		if (s.does == WAITS_DOES_UNKNOWN || (s.to > 127 && !writes_lanes(s.does)))
 			return -ENOENT;
 		note_writes(r, &s);
 		meets = meets || pc == at;
@@ -149,20 +161,56 @@ static int word_among(struct round *r, const struct waits_step *s)
 	return -1;
 }
 
+/*
+ * clang 14 makes the address of a flat load anew in each round, from scalar registers.  What else is moved is not known
+ * to be for that; and a register that two moves write, or that is made of what the loop changes, is not the same again.
+ */
+static bool do_move(struct round *r, const struct waits_step *s)
+{
+	for (unsigned int i = 0; i < s->bytes / 4u; i++) {
+		uint8_t reg = (uint8_t)(s->to + i);
+
+		if (r->has_load || r->n_made == 2 || (r->n_made && r->made[0].reg == reg) ||
+		    !is_constant(r, &s->from[i], 4))
+			return false;
+		r->made[r->n_made].reg = reg;
+		r->made[r->n_made++].of = s->from[i];
+	}
+	return true;
+}
+
+/* The vector registers of an address: each either does not change, or is made in front of the load. */
+static bool find_lane_part(const struct round *r, struct waits_place *place)
+{
+	unsigned int n = place->has_base ? 1 : 2, n_made = 0;
+
+	for (unsigned int i = 0; i < n && place->lane + i <= 255; i++) {
+		const struct waits_operand lane = { .kind = WAITS_OPERAND_VECTOR, .reg = (uint8_t)(place->lane + i) };
+
+		for (unsigned int k = 0; k < r->n_made; k++)
+			if (r->made[k].reg == lane.reg)
+				place->made_of[i] = r->made[k].of;
+		if (place->made_of[i].kind != WAITS_OPERAND_NONE)
+			n_made++;
+		else if (!is_constant(r, &lane, 4))
+			return false;
+	}
+	return n_made == r->n_made && place->lane + n <= 256;
+}
+
 static bool do_load(struct round *r, const struct waits_step *s, size_t pc)
 {
 	struct waits_poll *p = r->poll;
-	const struct waits_operand lane = { .kind = WAITS_OPERAND_VECTOR, .reg = s->place.lane },
-				   base = { .kind = WAITS_OPERAND_SCALAR, .reg = s->place.base };
+	const struct waits_operand base = { .kind = WAITS_OPERAND_SCALAR, .reg = s->place.base };
+	struct waits_place place = s->place;
 
-	if (r->has_load || !is_constant(r, &lane, s->place.has_base ? 4 : 8) ||
-	    (s->place.has_base && !is_constant(r, &base, 8)))
+	if (r->has_load || !find_lane_part(r, &place) || (place.has_base && !is_constant(r, &base, 8)))
 		return false;
 	r->has_load = true;
 	p->load = (uint32_t)pc;
 	p->is_lock = s->does == WAITS_DOES_SWAP;
 	p->bytes = s->bytes;
-	p->place = s->place;
+	p->place = place;
 	r->vector[s->to] = HOLDS_WORD;
 	if (s->bytes == 8 && s->to < 255)
 		r->vector[s->to + 1] = HOLDS_HIGH;
@@ -340,6 +388,8 @@ static bool follow(struct round *r, const struct waits_step *s, size_t pc)
 	case WAITS_DOES_COMPARE_LANES:
 	case WAITS_DOES_COMPARE:
 		return do_compare(r, s);
+	case WAITS_DOES_MOVE:
+		return do_move(r, s);
 	case WAITS_DOES_READ_LANE:
 		holds = held(r, &s->from[0]);
 		r->scalar[s->to] = *holds;
@@ -408,15 +458,18 @@ static int operand(const struct waits_operand *o, uint8_t bytes, waits_register_
 
 static int address(const struct waits_place *p, waits_register_fn *get, void *ctx, unsigned int lane, uint64_t *ret)
 {
-	const struct waits_operand base = { .kind = WAITS_OPERAND_SCALAR, .reg = p->base },
-				   of_lane = { .kind = WAITS_OPERAND_VECTOR, .reg = p->lane };
-	uint64_t from = 0, more;
+	const struct waits_operand base = { .kind = WAITS_OPERAND_SCALAR, .reg = p->base };
+	uint64_t from = 0, half[2] = { 0 };
 	int r = p->has_base ? operand(&base, 8, get, ctx, lane, &from) : 0;
 
+	for (unsigned int i = 0; r == 0 && i < (p->has_base ? 1u : 2u); i++) {
+		const struct waits_operand reg = { .kind = WAITS_OPERAND_VECTOR, .reg = (uint8_t)(p->lane + i) };
+
+		r = operand(p->made_of[i].kind == WAITS_OPERAND_NONE ? &reg : &p->made_of[i], 4, get, ctx, lane,
+			    &half[i]);
+	}
 	if (r == 0)
-		r = operand(&of_lane, p->has_base ? 4 : 8, get, ctx, lane, &more);
-	if (r == 0)
-		*ret = from + more + (uint64_t)(int64_t)p->offset;
+		*ret = from + (half[1] << 32 | half[0]) + (uint64_t)(int64_t)p->offset;
 	return r;
 }
 

@@ -7,7 +7,8 @@
  * Loops of AMD devices that read a word of memory until it compares as it should.
  *
  * Only loops of one straight piece of code are told, with one load in them and nothing that is not known to leave
- * memory and other registers alone.  Address and operands are taken from registers that the loop does not write.
+ * memory and other registers alone.  Address and operands are taken from registers that the loop does not write; an
+ * address may be remade from such registers in each round, by moves in front of the load.
  */
 
 #include "waits/isa.h"
@@ -37,6 +38,8 @@ struct waits_place {
 	bool has_base;	/**< Scalar registers base and the next, and 32 bits of `lane`; else 64 bits of `lane`. */
 	uint8_t base;
 	uint8_t lane;	/**< Vector register. */
+	/** What each round moves to `lane` and to the next register, where it does. */
+	struct waits_operand made_of[2];
 	int32_t offset;
 	uint8_t data;	/**< Of a swap: the vector registers with what is written, and what is compared. */
 };

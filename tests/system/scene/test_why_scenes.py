@@ -59,8 +59,8 @@ CIRCLES = {("cuda", "two-places"), ("cuda", "crossed-barriers")}
 EACH = pytest.mark.parametrize(("vendor", "name"), SCENES)
 
 
-def why(vendor, name, *args, values=None):
-    with Scene(app=None, gpus="gfx90a") if vendor == "amd" else CudaScene(app=None) as s:
+def why(vendor, name, *args, values=None, gpus="gfx90a"):
+    with Scene(app=None, gpus=gpus) if vendor == "amd" else CudaScene(app=None) as s:
         more = ["--set", values] if values else []
         device = ["--kfd", s.mount / "kfd"] if vendor == "amd" else []
         env = {} if vendor == "amd" else {"LD_LIBRARY_PATH": str(s.libraries)}
@@ -101,6 +101,26 @@ def test_one_sample_accuses_only_what_cannot_go_on(vendor, name):
 def test_where_it_goes_on_nobody_is_accused(vendor, name):
     shown = why(vendor, name, "--twice=1100", values=SCENES[vendor, name][3])
     assert shown.returncode == 0 and "CAUSE" not in shown.stdout, shown.stdout
+
+
+# The demo's scenes: who waits in them polls a word, which nobody can be accused of.
+POLLS = {"amd": "wave 0 of workgroup (0,0,0) of all_reduce, at all_reduce+0xc4 (train.hip:37), polls"}
+
+
+@pytest.mark.parametrize("name", ["hang", "fault-and-hang"])
+@pytest.mark.parametrize("vendor", POLLS)
+def test_the_scenes_that_hang_name_the_word(vendor, name):
+    gpus = "gfx90a,gfx90a"
+    shown = why(vendor, name, "--twice=1100", gpus=gpus)
+    waits = [line for line in shown.stdout.splitlines() if not line.startswith(" ")]
+    text = f"{POLLS[vendor]} the word at 0x7f5c80000000 (value 0x0) until it is at least 0x1"
+    assert shown.returncode == 0 and waits[0] == f"WAITS  {text}  [inferred]", shown.stdout
+    doc = json.loads(why(vendor, name, "--twice=1100", "-j", gpus=gpus).stdout)
+    spin, = doc["waits"]
+    assert spin["kind"] == "spin" and spin["condition"] == {"op": "gte", "value": "0x1", "is_signed": True}, spin
+    here = "waves at this place" if vendor == "amd" else "warps in this loop"
+    assert {"what": f"{here}, of which this is one", "value": "384" if vendor == "amd" else "192"} in spin["evidence"], spin
+    assert doc["complete"] and not [c for c in doc["causes"] if c["culprit"]], doc
 
 
 def test_who_has_exited_between_the_samples_may_have_let_the_others_go():

@@ -6,9 +6,10 @@
 
 /*
  * Loops as clang 22 compiles them at -O2 (the sources are those of tests/peers/test_waits.py): all instructions
- * from the target of the branch back to that branch.
+ * from the target of the branch back to that branch.  Those that make their address anew in each round are of clang 14,
+ * whose source is wait_for_peer() of sim/scenes/amd/train.hip.
  */
-enum source { FLAG_EQ, FLAG_GE, FLAG_U64, FLAG_NZ, FLAG_SGE, FLAG_BIT, PERLANE, PERLANE_GE, LOCK, GRIDSYNC };
+enum source { FLAG_EQ, FLAG_GE, FLAG_U64, FLAG_NZ, FLAG_SGE, FLAG_BIT, PERLANE, PERLANE_GE, LOCK, GRIDSYNC, REMADE };
 
 static const struct loop {
 	enum waits_family family;
@@ -172,6 +173,15 @@ static const struct loop {
 	{ WAITS_GFX12_5, GRIDSYNC, 12, /* gfx1250 */
 	  { 0xbf830001, 0xee050000, 0x00080002, 0x00000000, 0xbfc00000, 0x3a040302, 0xbf8704a1, 0x7c9204ff,
 	    0x0000ffff, 0x8c02026a, 0x917e027e, 0xbfa6fff4 } },
+	{ WAITS_GFX9, REMADE, 10, /* gfx90a: v_pk_mov_b32 v[4:5], s[2:3], s[2:3] op_sel:[0,1] */
+	  { 0xd3b35004, 0x18000402, 0xbf8e0001, 0xdc510000, 0x04000004, 0xbf8c0070, 0x7d86080b, 0x8788086a, 0x89fe087e,
+	    0xbf89fff6 } },
+	{ WAITS_GFX9, REMADE, 10, /* gfx900: v_mov_b32 v5, s3; v_mov_b32 v4, s2 */
+	  { 0x7e0a0203, 0x7e080202, 0xbf8e0001, 0xdc510000, 0x04000004, 0xbf8c0070, 0x7d86080b, 0x8788086a, 0x89fe087e,
+	    0xbf89fff6 } },
+	{ WAITS_GFX10, REMADE, 10, /* gfx1030 */
+	  { 0x7e0a0203, 0x7e080202, 0xbf8e0001, 0xdc311000, 0x047d0004, 0xbf8c0070, 0x7d06080b, 0x8808086a, 0x8a7e087e,
+	    0xbf89fff6 } },
 };
 
 /* What each of the sources waits for. */
@@ -191,6 +201,7 @@ static const struct {
 	[PERLANE_GE] = { WAITS_COMPARE_GE, 8, .sleeps = true, .each_lane = true },
 	[LOCK] = { WAITS_COMPARE_EQ, 4, .each_lane = true, .is_lock = true },
 	[GRIDSYNC] = { WAITS_COMPARE_GT, 4, .sleeps = true, .each_lane = true },
+	[REMADE] = { WAITS_COMPARE_GE, 4, .sleeps = true, .each_lane = true, .is_signed = true },
 };
 
 static int find(const struct loop *l, size_t at, struct waits_poll *ret)
@@ -293,6 +304,107 @@ static void an_address_that_changes_is_not_one_word(void)
 	/* What it is compared with is the word itself. */
 	l.words[4] = 0x7d9a0301;
 	TEST_EQ(find(&l, 0, &p), -ENOENT);
+}
+
+/* Of registers that the loop leaves alone it is the same address in each round, wherever in it the wave is. */
+static void an_address_that_is_made_anew_is_the_same(void)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(loops); i++)
+		/* The moves are 4 or 8 bytes, the sleep is 4 and the load 8. */
+		for (size_t at = 0; at <= 12; at += at == 0 && loops[i].words[0] == 0xd3b35004 ? 8 : 4) {
+			struct waits_poll p;
+			struct waits_word w;
+
+			if (loops[i].source != REMADE)
+				continue;
+			n++;
+			TEST_EQ_FATAL(find(&loops[i], at, &p), 0);
+			TEST_EQ(waits_poll_word(&p, number, NULL, 7, &w), 0);
+			TEST_EQ(w.address, 0x300000002);
+			TEST_EQ(w.with, 11);
+		}
+	TEST_EQ(n, 3 + 4 + 4);
+}
+
+/* The loop of gfx900 with other words at its begin, where the moves are, or elsewhere. */
+static int find_made(uint32_t first, uint32_t second, size_t at, uint32_t word, struct waits_poll *ret)
+{
+	const size_t of_gfx900 = ARRAY_SIZE(loops) - 2;
+	struct loop l = loops[of_gfx900];
+
+	l.words[0] = first;
+	l.words[1] = second;
+	l.words[at] = word;
+	return find(&l, 0, ret);
+}
+
+static void an_address_that_is_made_of_what_changes_is_not_told(void)
+{
+	enum { HIGH = 0x7e0a0203, LOW = 0x7e080202, SLEEP = 0xbf8e0001 };
+	static const struct {
+		uint32_t first, second, third;
+	} rows[] = {
+		{ HIGH, 0x7e080208, SLEEP }, /* v_mov_b32 v4, s8: the loop writes it. */
+		{ HIGH, 0x7e080209, SLEEP }, /* The other half of s[8:9]. */
+		{ 0x7e0a0304, LOW, SLEEP },  /* v_mov_b32 v5, v4: what was loaded. */
+		{ HIGH, SLEEP, SLEEP },	     /* v4 is what was loaded. */
+		{ HIGH, LOW, 0x7e080206 },   /* v_mov_b32 v4, s6, too. */
+		{ HIGH, LOW, 0x7e0c0202 },   /* v_mov_b32 v6, s2: it is not known what for. */
+		{ HIGH, 0x7e08026a, SLEEP }, /* vcc_lo, vcc_hi, exec_lo */
+		{ HIGH, 0x7e08026b, SLEEP },
+		{ HIGH, 0x7e08027e, SLEEP },
+		{ HIGH, 0x7e080502, SLEEP }, /* v_readfirstlane_b32 s4, v2 */
+		{ HIGH, LOW, 0x68080881 },   /* v_add_u32 v4, 1, v4 */
+	};
+	struct waits_poll p;
+
+	TEST_EQ(find_made(HIGH, LOW, 2, SLEEP, &p), 0);
+	/* The upper half alone does not change. */
+	TEST_EQ_FATAL(find_made(SLEEP, LOW, 2, SLEEP, &p), 0);
+	TEST_EQ(p.place.made_of[0].kind, WAITS_OPERAND_SCALAR);
+	TEST_EQ(p.place.made_of[1].kind, WAITS_OPERAND_NONE);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		TEST_ROW_EQ(i, find_made(rows[i].first, rows[i].second, 2, rows[i].third, &p), -ENOENT);
+	/* Behind the load, where it would be that of the next round, and the word is lost. */
+	TEST_EQ(find_made(HIGH, SLEEP, 5, LOW, &p), -ENOENT);
+}
+
+/* v_pk_mov_b32 moves the registers that its bits say. */
+static void halves_are_moved_as_the_instruction_says(void)
+{
+	static const struct {
+		enum waits_family family;
+		uint32_t low, high;
+		int result;
+		uint64_t address;
+	} rows[] = {
+		{ WAITS_GFX9, 0xd3b35004, 0x18000402, 0, 0x300000002 },
+		{ WAITS_GFX9, 0xd3b34804, 0x18000402, 0, 0x200000003 },	     /* op_sel:[1,0] */
+		{ WAITS_GFX9, 0xd3b34004, 0x18000c02, 0, 0x600000002 },	     /* s[2:3], s[6:7] op_sel:[0,0] */
+		{ WAITS_GFX9, 0xd3b35004, 0x18020d06, 0, 0x710700007106 },   /* v[6:7], v[6:7] op_sel:[0,1] */
+		{ WAITS_GFX9, 0xd3b35004, 0x18001008, -ENOENT, 0 },	     /* s[8:9], which the loop writes. */
+		{ WAITS_GFX9, 0xd3b35004, 0x1800d46a, -ENOENT, 0 },	     /* vcc */
+		{ WAITS_GFX9, 0xd3b35004, 0x18010280, -ENOENT, 0 },	     /* 0, 1 */
+		{ WAITS_GFX9, 0xd3b35004, 0x38000402, -ENOENT, 0 },	     /* neg_lo */
+		{ WAITS_GFX9, 0xd3b35004, 0x10000402, -ENOENT, 0 },	     /* op_sel_hi:[0,1] */
+		{ WAITS_GFX9, 0xd3b3d004, 0x18000402, -ENOENT, 0 },	     /* clamp */
+		{ WAITS_GFX9, 0xd3b350ff, 0x18000402, -ENOENT, 0 },	     /* There is no register behind v255. */
+		{ WAITS_GFX10, 0xd3b35004, 0x18000402, -ENOENT, 0 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct loop l = loops[ARRAY_SIZE(loops) - (rows[i].family == WAITS_GFX9 ? 3 : 1)];
+		struct waits_poll p;
+		struct waits_word w = { 0 };
+
+		l.words[0] = rows[i].low;
+		l.words[1] = rows[i].high;
+		TEST_ROW_EQ(i, find(&l, 0, &p), rows[i].result);
+		if (rows[i].result == 0 && waits_poll_word(&p, number, NULL, 7, &w) == 0)
+			TEST_ROW_EQ(i, w.address, rows[i].address);
+	}
 }
 
 /* s_cbranch_vccz out of the loop, and s_branch back. */
@@ -434,6 +546,8 @@ static void words_compare_as_the_loop_does(void)
 
 TEST_SUITE(waits_poll, TEST(loops_of_the_compiler_are_known), TEST(a_wave_may_be_anywhere_in_the_loop),
 	   TEST(other_instructions_are_not_explained), TEST(an_address_that_changes_is_not_one_word),
+	   TEST(an_address_that_is_made_anew_is_the_same), TEST(an_address_that_is_made_of_what_changes_is_not_told),
+	   TEST(halves_are_moved_as_the_instruction_says),
 	   TEST(a_loop_may_be_left_in_the_middle),
 	   TEST(a_compare_that_is_overwritten_decides_nothing), TEST(registers_tell_the_word),
 	   TEST(a_new_generation_is_a_change_of_bits),
