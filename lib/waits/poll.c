@@ -546,6 +546,32 @@ bool waits_word_holds(const struct waits_word *w, uint64_t memory)
 	return false;
 }
 
+bool waits_word_always_holds(const struct waits_word *w)
+{
+	uint64_t sign = UINT64_C(1) << (8 * w->bytes - 1), all = sign | (sign - 1);
+	uint64_t mask = w->mask & all, with = w->with & all;
+
+	/* What a mask leaves of numbers with a sign is not told. */
+	if (w->is_signed && mask != all)
+		return false;
+	switch (w->op) {
+	case WAITS_COMPARE_GE:
+		return with == (w->is_signed ? sign : 0);
+	case WAITS_COMPARE_LE:
+		return w->is_signed ? with == sign - 1 : with >= mask;
+	case WAITS_COMPARE_LT:
+		return !w->is_signed && with > mask;
+	case WAITS_COMPARE_NE:
+		return with & ~mask;
+	case WAITS_COMPARE_EQ:
+		return !mask && !with;
+	case WAITS_COMPARE_GT:
+	case WAITS_COMPARE_COUNT:
+		break;
+	}
+	return false;
+}
+
 const char *waits_compare_name(enum waits_compare op)
 {
 	static const char *const names[] = { "lt", "eq", "lte", "gt", "ne", "gte" };

@@ -87,6 +87,8 @@ int waits_poll_word(const struct waits_poll *p, waits_register_fn *get, void *ct
 		    struct waits_word *ret);
 /** @return whether the loop ends with this in memory. */
 bool waits_word_holds(const struct waits_word *w, uint64_t memory);
+/** @return whether it ends with anything in memory, as where a number without sign has to be at least 0. */
+bool waits_word_always_holds(const struct waits_word *w);
 
 /** @return "lt", "eq", "lte", "gt", "ne" or "gte". */
 const char *waits_compare_name(enum waits_compare op);

@@ -143,7 +143,8 @@ static const char *who_text(struct look *l, const struct wave *w, const struct r
 bool polls_end(const struct polled_any *p)
 {
 	for (uint32_t i = 0; i < p->n; i++)
-		if (p->list[i].is_known && waits_word_holds(&p->list[i].word, p->list[i].value))
+		if (waits_word_always_holds(&p->list[i].word) ||
+		    (p->list[i].is_known && waits_word_holds(&p->list[i].word, p->list[i].value)))
 			return true;
 	return false;
 }

@@ -225,6 +225,14 @@ def test_a_lock_is_told_as_one():
     assert "tries to take the lock in the word at 0x7f5c80000000 (value 0x9) until it is 0x0" in spin["who"], spin
 
 
+def test_a_loop_that_any_word_ends_is_no_wait():
+    """The word cannot be read: of at least 5 nobody knows whether it is so, and at least 0 is every number without sign."""
+    for low, told in ((5, True), (0, False)):
+        with Flags(["gpu launch consume grid=1 block=32 pc=0xc0", *registers(**address(2, FLAG), u6=low, u7=0)]) as s:
+            doc = s.why()
+        assert bool(spins(doc)) == told and doc["complete"] != told, doc
+
+
 def test_a_word_of_shared_memory():
     with Flags(["gpu launch stage grid=1 block=32 shared=1024 pc=0x190", "gpu memory shared 0 0 0 0x100 hex=0000000000000000030000000400",
                 *registers(u4=0x100, u5=4)]) as s:

@@ -544,6 +544,46 @@ static void words_compare_as_the_loop_does(void)
 		TEST_ROW_EQ(i, waits_word_holds(&rows[i].w, rows[i].memory), rows[i].holds);
 }
 
+/* A loop that anything in memory ends waits for nothing. */
+static void some_words_always_compare_so(void)
+{
+	static const struct {
+		struct waits_word w;
+		bool always;
+	} rows[] = {
+		{ { .bytes = 4, .op = WAITS_COMPARE_GE, .with = 0, .mask = UINT32_MAX }, true },
+		{ { .bytes = 4, .op = WAITS_COMPARE_GE, .with = 1, .mask = UINT32_MAX }, false },
+		{ { .bytes = 4, .op = WAITS_COMPARE_GE, .is_signed = true, .with = 0, .mask = UINT32_MAX }, false },
+		{ { .bytes = 4, .op = WAITS_COMPARE_GE, .is_signed = true, .with = 0x80000000, .mask = UINT32_MAX },
+		  true },
+		{ { .bytes = 4, .op = WAITS_COMPARE_LE, .with = UINT32_MAX, .mask = UINT32_MAX }, true },
+		{ { .bytes = 4, .op = WAITS_COMPARE_LE, .is_signed = true, .with = UINT32_MAX, .mask = UINT32_MAX },
+		  false },
+		{ { .bytes = 4, .op = WAITS_COMPARE_LE, .is_signed = true, .with = INT32_MAX, .mask = UINT32_MAX },
+		  true },
+		{ { .bytes = 8, .op = WAITS_COMPARE_LE, .with = UINT32_MAX, .mask = UINT64_MAX }, false },
+		{ { .bytes = 8, .op = WAITS_COMPARE_GE, .with = 0, .mask = UINT64_MAX }, true },
+		{ { .bytes = 1, .op = WAITS_COMPARE_LE, .with = UINT8_MAX, .mask = UINT8_MAX }, true },
+		{ { .bytes = 4, .op = WAITS_COMPARE_LT, .with = 8, .mask = 7 }, true },
+		{ { .bytes = 4, .op = WAITS_COMPARE_LT, .with = 7, .mask = 7 }, false },
+		{ { .bytes = 4, .op = WAITS_COMPARE_NE, .with = 8, .mask = 7 }, true },
+		{ { .bytes = 4, .op = WAITS_COMPARE_NE, .with = 0, .mask = 4 }, false },
+		{ { .bytes = 4, .op = WAITS_COMPARE_EQ, .with = 0, .mask = 4 }, false },
+		{ { .bytes = 4, .op = WAITS_COMPARE_EQ, .with = 0, .mask = 0 }, true },
+		{ { .bytes = 4, .op = WAITS_COMPARE_GT, .with = 0, .mask = UINT32_MAX }, false },
+	};
+	static const uint64_t memory[] = { 0, 1, 7, 8, 0x7fffffff, 0x80000000, UINT32_MAX, UINT64_MAX };
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		bool all = true;
+
+		TEST_ROW_EQ(i, waits_word_always_holds(&rows[i].w), rows[i].always);
+		for (size_t k = 0; k < ARRAY_SIZE(memory); k++)
+			all &= waits_word_holds(&rows[i].w, memory[k]);
+		TEST_ROW_EQ(i, all, rows[i].always);
+	}
+}
+
 TEST_SUITE(waits_poll, TEST(loops_of_the_compiler_are_known), TEST(a_wave_may_be_anywhere_in_the_loop),
 	   TEST(other_instructions_are_not_explained), TEST(an_address_that_changes_is_not_one_word),
 	   TEST(an_address_that_is_made_anew_is_the_same), TEST(an_address_that_is_made_of_what_changes_is_not_told),
@@ -551,4 +591,4 @@ TEST_SUITE(waits_poll, TEST(loops_of_the_compiler_are_known), TEST(a_wave_may_be
 	   TEST(a_loop_may_be_left_in_the_middle),
 	   TEST(a_compare_that_is_overwritten_decides_nothing), TEST(registers_tell_the_word),
 	   TEST(a_new_generation_is_a_change_of_bits),
-	   TEST(words_compare_as_the_loop_does));
+	   TEST(words_compare_as_the_loop_does), TEST(some_words_always_compare_so));
