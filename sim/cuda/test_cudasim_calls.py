@@ -55,6 +55,14 @@ def test_registers_memory_and_stacks_as_planted():
         d.ok(28, *place, 8, 99)
         assert d.number(20, *place, 8) == 99
         assert struct.unpack("<I", d.bytes(115, 4, 0, 1, 0, 5, 1))[0] == 77
+        # Of many lanes at a time, from one on; what is planted or written later counts.
+        s.control("register 0 0 0 2 9 5 sms=2 warps=1 lanes=3")
+        for at, number in (((0, 0, 0, 2), 5), ((0, 1, 0, 4), 5), ((0, 1, 0, 5), 1 << 20 | 5 << 8 | 9), ((0, 0, 0, 1), 1 << 8 | 9),
+                           ((0, 0, 1, 2), 1 << 14 | 2 << 8 | 9)):
+            assert d.number(20, *at, 9) == number, (at, hex(d.number(20, *at, 9)))
+        s.control("register 0 1 0 3 9 6")
+        d.ok(28, 0, 1, 0, 4, 9, 7)
+        assert [d.number(20, 0, 1, 0, lane, 9) for lane in (2, 3, 4)] == [5, 6, 7]
         assert struct.unpack("<7I", d.bytes(106, 28, *place, 7))[2] == 1
         s.control("memory global 0x700000000000 hex=0123456789abcdef; memory shared 0 1 0 16 size=8 fill=7;"
                   "memory local 0 1 0 3 0 hex=aabb; memory param 0 1 0 0x160 hex=11223344;"

@@ -85,25 +85,30 @@ static int cmd_warp(struct sim_process *p, const struct args *a)
 
 /* ---- registers ---- */
 
-/* Plant a register: the place, its number and its value; of so many warps of so many SMs from there on. */
+/* Plant a register: the place, its number and its value; of so many SMs, warps and lanes from there on. */
 static int plant_register(struct sim_process *p, const struct args *a, enum sim_register kind,
 			  int depth)
 {
-	uint64_t at[4], number, value, sms, warps;
+	uint64_t at[4] = { 0 }, number, value, sms, warps, lanes = 1;
 	int r = arg_place(p, a, 1, depth, at);
 	const struct sim_device *d = r ? NULL : &p->devices[at[0]];
 
 	if (r)
 		return r;
 	if (arg_number(a, depth + 1, 255, &number) || arg_number(a, depth + 2, UINT32_MAX, &value) ||
-	    arg_key(a, "sms", 1, d->n_sms - at[1], &sms) || arg_key(a, "warps", 1, d->n_warps - at[2], &warps))
+	    arg_key(a, "sms", 1, d->n_sms - at[1], &sms) || arg_key(a, "warps", 1, d->n_warps - at[2], &warps) ||
+	    (depth == 4 && arg_key(a, "lanes", 1, SIM_LANES - at[3], &lanes)))
 		return -EINVAL;
-	for (uint64_t i = 0; !r && i < sms * warps; i++) {
-		const uint64_t to[4] = { at[0], at[1] + i / warps, at[2] + i % warps, at[3] };
-
-		r = sim_register_set(p, kind, to, (uint32_t)number, (uint32_t)value);
-	}
-	return r;
+	if (!sms || !warps || !lanes)
+		return 0;
+	if (sms * warps * lanes == 1)
+		return sim_register_set(p, kind, at, (uint32_t)number, (uint32_t)value);
+	return sim_registers_plant(p, &(struct sim_planted){
+					      .kind = kind, .dev = (uint32_t)at[0], .sm = (uint32_t)at[1],
+					      .warp = (uint32_t)at[2], .lane = (uint32_t)at[3],
+					      .number = (uint32_t)number, .value = (uint32_t)value,
+					      .sms = (uint32_t)sms, .warps = (uint32_t)warps,
+					      .lanes = (uint32_t)lanes });
 }
 
 static int cmd_register(struct sim_process *p, const struct args *a)
@@ -389,7 +394,7 @@ const struct command plant_commands[] = {
 	  "DEVICE SM WARP [sms=N] [warps=N] [in=FUNCTION] [pc=] [idle=] [apart=] [active=] "
 	  "[valid=MASK; 0: exited] [syscall=MASK] [barrier=] "
 	  "[target=X,Y,Z]" },
-	{ "register", cmd_register, "DEVICE SM WARP LANE NUMBER VALUE [sms=] [warps=]" },
+	{ "register", cmd_register, "DEVICE SM WARP LANE NUMBER VALUE [sms=] [warps=] [lanes=]" },
 	{ "uniform", cmd_uniform, "DEVICE SM WARP NUMBER VALUE [sms=] [warps=]" },
 	{ "predicate", cmd_predicate, "DEVICE SM WARP LANE NUMBER VALUE" },
 	{ "uniform-predicate", cmd_uniform_predicate, "DEVICE SM WARP NUMBER VALUE" },

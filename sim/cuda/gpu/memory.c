@@ -33,8 +33,8 @@ static struct sim_planted *planted_find(const struct sim_process *p, enum sim_re
 					const uint64_t at[4], uint32_t number)
 {
 	for (struct sim_planted *v = p->planted; v; v = v->next)
-		if (v->kind == kind && v->number == number && v->dev == at[0] && v->sm == at[1] &&
-		    v->warp == at[2] && (is_uniform(kind) || v->lane == at[3]))
+		if (v->kind == kind && v->number == number && v->dev == at[0] && at[1] - v->sm < v->sms &&
+		    at[2] - v->warp < v->warps && (is_uniform(kind) || at[3] - v->lane < v->lanes))
 			return v;
 	return NULL;
 }
@@ -53,18 +53,26 @@ int sim_register_set(struct sim_process *p, enum sim_register kind, const uint64
 		     uint32_t number, uint32_t value)
 {
 	struct sim_planted *v = planted_find(p, kind, at, number);
+	const struct sim_planted one = { NULL,            kind,   (uint32_t)at[0], (uint32_t)at[1], (uint32_t)at[2],
+					 (uint32_t)at[3], number, value,           1,               1,
+					 1 };
 
-	if (!v) {
-		v = malloc(sizeof(*v));
-		if (!v)
-			return -ENOMEM;
-		*v = (struct sim_planted){ p->planted,      kind,
-					   (uint32_t)at[0], (uint32_t)at[1],
-					   (uint32_t)at[2], (uint32_t)at[3],
-					   number,          0 };
-		p->planted = v;
-	}
+	/* Others than this one keep what was planted in many at a time. */
+	if (!v || v->sms * v->warps * v->lanes > 1)
+		return sim_registers_plant(p, &one);
 	v->value = value;
+	return 0;
+}
+
+int sim_registers_plant(struct sim_process *p, const struct sim_planted *model)
+{
+	struct sim_planted *v = malloc(sizeof(*v));
+
+	if (!v)
+		return -ENOMEM;
+	*v = *model;
+	v->next = p->planted;
+	p->planted = v;
 	return 0;
 }
 

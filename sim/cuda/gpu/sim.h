@@ -166,11 +166,12 @@ enum sim_register {
 	REG_RPC
 };
 
-/** A register that has another value than its default. */
+/** A register that has another value than its default; the newest one counts. */
 struct sim_planted {
 	struct sim_planted *next;
 	enum sim_register kind;
 	uint32_t dev, sm, warp, lane, number, value;
+	uint32_t sms, warps, lanes; /**< That have it, from there on: 1 or more. */
 };
 
 /** The call stack of some lanes. */
@@ -339,6 +340,8 @@ uint32_t sim_register_get(const struct sim_process *p, enum sim_register kind, c
 /** Plant the value of a register.  @return 0, -ENOMEM. */
 int sim_register_set(struct sim_process *p, enum sim_register kind, const uint64_t at[4],
 		     uint32_t number, uint32_t value);
+/** The same of all lanes of @p model, of which @c next does not count.  @return 0, -ENOMEM. */
+int sim_registers_plant(struct sim_process *p, const struct sim_planted *model);
 /** Plant memory; its bytes belong to the process after success.  @return 0, -ENOMEM. */
 int sim_region_add(struct sim_process *p, const struct sim_region *model);
 /**

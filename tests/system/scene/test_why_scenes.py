@@ -104,7 +104,8 @@ def test_where_it_goes_on_nobody_is_accused(vendor, name):
 
 
 # The demo's scenes: who waits in them polls a word, which nobody can be accused of.
-POLLS = {"amd": "wave 0 of workgroup (0,0,0) of all_reduce, at all_reduce+0xc4 (train.hip:37), polls"}
+POLLS = {"amd": "wave 0 of workgroup (0,0,0) of all_reduce, at all_reduce+0xc4 (train.hip:37), polls",
+         "cuda": "warp 0 of block (0,0,0) of all_reduce, at all_reduce+0x130 (train.cu:37), polls"}
 
 
 @pytest.mark.parametrize("name", ["hang", "fault-and-hang"])
