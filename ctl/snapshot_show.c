@@ -16,6 +16,7 @@
 #include "ctl/document/place.h"
 #include "ctl/group_rows.h"
 #include "ctl/host_show.h"
+#include "ctl/nccl/awaited.h"
 #include "ctl/terminal/text.h"
 #include "protocol/stop_reason.h"
 
@@ -338,7 +339,7 @@ static void print_wait(struct ctl *c, const char *head, const char *text, enum r
 	auto_out struct out o = { 0 };
 
 	out_fmt(&o, "%-*s", TAG_WIDTH, head ? head : "?");
-	text_put(&o, "", text, "");
+	text_put(&o, "", text ? text : "", "");
 	out_fmt(&o, "  [%s]", show_name(&c->arena, &rpc_confidence_enum, confidence));
 	put_line(c, &o, TAG_WIDTH);
 }
@@ -368,7 +369,9 @@ static void print_waits(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 	for (size_t i = 0; i < y->n_waits; i++)
 		if (y->waits[i].kind == RPC_WAIT_KIND_QUEUE)
 			print_wait(c, word(c, "queue"), y->waits[i].text, y->waits[i].confidence);
-	if (!y->n_waits && c->output.legend)
+	for (size_t i = 0; i < y->n_collectives; i++)
+		print_wait(c, "RANK", awaited_rank_text(&c->arena, &y->collectives[i]), y->collectives[i].confidence);
+	if (!y->n_waits && c->output.legend && !awaited_text(&c->arena, y))
 		out_fmt(&c->output.text, "no %s is known to wait\n", word(c, "wave"));
 }
 

@@ -8,6 +8,7 @@
 #include "ctl/cli_words.h"
 #include "ctl/ctl.h"
 #include "ctl/document/vendor_words.h"
+#include "ctl/nccl/awaited.h"
 #include "ctl/verbs/wait/told.h"
 #include "protocol/wait_kind.h"
 
@@ -130,32 +131,6 @@ static void print_wait(struct ctl *c, const struct rpc_wait *w)
 	told_line(c, w->has_stuck ? w->stuck ? "STUCK" : "MOVES" : "WAITS", w->text, confidence_of(c, w->confidence));
 }
 
-/* What one rank knows of others: no more than that they have sent nothing. */
-static const char *awaited_text(struct ctl *c, const struct rpc_collective *k)
-{
-	auto_out struct out text = { 0 };
-
-	if (!k->n_waits_for)
-		return "";
-	out_str(&text, k->n_waits_for == 1 ? ", waits for rank " : ", waits for ranks ");
-	for (size_t i = 0; i < k->n_waits_for; i++)
-		out_fmt(&text, "%s%u", i ? ", " : "", k->waits_for[i]);
-	out_str(&text, " (not seen)");
-	return out_error(&text) ? "" : rpc_arena_strdup(&c->arena, text.data);
-}
-
-static void print_collective(struct ctl *c, const struct rpc_collective *k)
-{
-	const char *number = k->has_number ? rpc_arena_printf(&c->arena, "operation 0x%" PRIx64, k->number) :
-					     "operations that are not told apart";
-
-	told_line(c, "RANK",
-		 rpc_arena_printf(&c->arena, "%u of a communicator of %u: in %s, %s (%u waves of queue %u)%s", k->rank, k->ranks,
-				  k->operation ? k->operation : "a collective operation", number, k->waves, k->queue_id,
-				  awaited_text(c, k)),
-		 confidence_of(c, k->confidence));
-}
-
 /* What two samples show and do not prove. */
 static bool is_candidate(const struct rpc_why_get_result *r, const struct rpc_wait_cause *cause)
 {
@@ -165,23 +140,34 @@ static bool is_candidate(const struct rpc_why_get_result *r, const struct rpc_wa
 		 r->nodes[cause->node].kind == RPC_WAIT_NODE_KIND_NOBODY));
 }
 
-static const char *no_culprit(struct ctl *c, const struct rpc_why_get_result *r)
+/* What is known of the waits, where that is no culprit. */
+static const char *waits_text(struct ctl *c, const struct rpc_why_get_result *r)
 {
 	if (!r->n_waits)
-		return "no culprit found: nothing waits";
+		return "nothing waits";
 	if (r->has_stuck && !r->stuck)
-		return rpc_arena_printf(&c->arena, "no culprit found: %zu waits, all of which have moved", r->n_waits);
+		return rpc_arena_printf(&c->arena, "%zu waits, all of which have moved", r->n_waits);
 	if (r->has_stuck)
-		return rpc_arena_printf(&c->arena, "no culprit found: %zu waits, of which some do not move", r->n_waits);
+		return rpc_arena_printf(&c->arena, "%zu waits, of which some do not move", r->n_waits);
 	if (r->samples == 1)
-		return rpc_arena_printf(&c->arena, "no culprit found: %zu waits, and one sample does not tell for how long%s",
-					r->n_waits, c->core ? "" : " (--twice)");
+		return rpc_arena_printf(&c->arena, "%zu waits, and one sample does not tell for how long%s", r->n_waits,
+					c->core ? "" : " (--twice)");
 	for (size_t i = 0; i < r->n_causes; i++)
 		if (r->causes[i].end != RPC_WAIT_END_RUNS)
-			return rpc_arena_printf(&c->arena,
-						"no culprit found: %zu waits, and it is not known whether they last",
+			return rpc_arena_printf(&c->arena, "%zu waits, and it is not known whether they last",
 						r->n_waits);
-	return rpc_arena_printf(&c->arena, "no culprit found: %zu waits for what runs", r->n_waits);
+	return rpc_arena_printf(&c->arena, "%zu waits for what runs", r->n_waits);
+}
+
+/* Whoever keeps a rank that waits for others is not told by its own process. */
+static const char *no_culprit(struct ctl *c, const struct rpc_why_get_result *r)
+{
+	const char *ranks = awaited_text(&c->arena, r);
+
+	if (!ranks)
+		return rpc_arena_printf(&c->arena, "no culprit found: %s", waits_text(c, r));
+	return rpc_arena_printf(&c->arena, "no culprit found in this process: %s%s%s", ranks, r->n_waits ? "; " : "",
+				r->n_waits ? waits_text(c, r) : "");
 }
 
 static int print_text(struct ctl *c, const struct rpc_why_get_result *r)
@@ -200,7 +186,8 @@ static int print_text(struct ctl *c, const struct rpc_why_get_result *r)
 	for (size_t i = 0; i < r->n_waits && i < waits; i++)
 		print_wait(c, &r->waits[i]);
 	for (size_t i = 0; i < r->n_collectives; i++)
-		print_collective(c, &r->collectives[i]);
+		told_line(c, "RANK", awaited_rank_text(&c->arena, &r->collectives[i]),
+			  confidence_of(c, r->collectives[i].confidence));
 	if (r->n_waits > waits)
 		out_fmt(&c->output.text, "%*s(%zu more: --verbose)\n", TOLD_INDENT, "", r->n_waits - waits);
 	return 0;

@@ -56,10 +56,15 @@ CUDA = {
 SCENES = {("amd", name): row for name, row in AMD.items()} | {("cuda", name): row for name, row in CUDA.items()}
 # Warps that go round through these barriers would look alike, so that a circle of them is told and nobody is accused.
 CIRCLES = {("cuda", "two-places"), ("cuda", "crossed-barriers")}
+# Ranks that wait for others: who keeps those is to be found elsewhere.
+RANKS = {("amd", "crossed-collectives"): "rank 0 waits for ranks 6, 7, which were",
+         ("cuda", "crossed-pairs"): "rank 0 waits for ranks 6, 7, which were",
+         ("cuda", "crossed-collectives"): "rank 0 waits for rank 3, which was", ("cuda", "late-leaf"): "rank 1 waits for rank 3, which was",
+         ("cuda", "late-rank"): "rank 2 waits for rank 1, which was"}
 EACH = pytest.mark.parametrize(("vendor", "name"), SCENES)
 
 
-def why(vendor, name, *args, values=None, gpus="gfx90a"):
+def why(vendor, name, *args, values=None, gpus="gfx90a", verb="why"):
     with Scene(app=None, gpus=gpus) if vendor == "amd" else CudaScene(app=None) as s:
         more = ["--set", values] if values else []
         device = ["--kfd", s.mount / "kfd"] if vendor == "amd" else []
@@ -67,7 +72,7 @@ def why(vendor, name, *args, values=None, gpus="gfx90a"):
         program = "gpu-agent-simapp" if vendor == "amd" else "gpu-agent-cuda-simapp"
         s.app = s.start("app", [BIN / program, *device, "--scene", name, *more], env=env)
         s.app.wait_line()
-        shown = s.ctl("why", s.app.pid, *args)
+        shown = s.ctl(verb, s.app.pid, *args)
         print(shown.stdout, shown.stderr)
         return shown
 
@@ -88,6 +93,23 @@ def test_the_first_line_names_the_cause(vendor, name):
     shown = why(vendor, name, "--twice=1100")
     first = shown.stdout.splitlines()[0]
     assert shown.returncode == 10 and first.startswith(f"CAUSE  {text}") and first.endswith(f"[{confidence}]"), shown.stdout
+
+
+@pytest.mark.parametrize(("vendor", "name"), RANKS)
+def test_the_first_line_says_that_a_rank_waits_for_another_one(vendor, name):
+    for twice in (), ("--twice=1100",):
+        shown = why(vendor, name, *twice)
+        words = f"no culprit found in this process: {RANKS[vendor, name]} not looked at (job and merge compare ranks)"
+        assert shown.returncode == 0 and shown.stdout.splitlines()[0].strip() == words, shown.stdout
+        assert "nothing waits" not in shown.stdout and "CAUSE" not in shown.stdout and "MAYBE" not in shown.stdout, shown.stdout
+
+
+@pytest.mark.parametrize(("vendor", "name"), [("amd", "crossed-collectives"), ("cuda", "late-rank")])
+def test_a_snapshot_says_for_whom_a_rank_waits(vendor, name):
+    shown = why(vendor, name, "--why", verb="snapshot")
+    awaited = "waits for ranks 6, 7 (not seen) [inferred]" if vendor == "amd" else "waits for rank 1 (not seen) [inferred]"
+    assert "\nRANK   " in shown.stdout and awaited in " ".join(shown.stdout.split()), shown.stdout
+    assert "is known to wait" not in shown.stdout, shown.stdout
 
 
 @EACH

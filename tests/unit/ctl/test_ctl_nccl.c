@@ -7,6 +7,7 @@
 
 #include "base/out.h"
 #include "ctl/nccl/ask.h"
+#include "ctl/nccl/awaited.h"
 #include "ctl/nccl/place.h"
 #include "ctl/nccl/report.h"
 #include "testlib.h"
@@ -195,7 +196,28 @@ static void joins_what_fits_alone(void)
 	TEST_EQ(list[1].has_collective, false);
 }
 
+/* ------------------------------------------------------------------ for whom ranks wait ------ */
+
+static void tells_for_whom_ranks_wait(void)
+{
+	uint32_t two[] = { 6, 7 };
+	struct rpc_collective list[] = { { .rank = 3, .ranks = 8 },
+					 { .rank = 0, .ranks = 8, .waits_for = two, .n_waits_for = 2 },
+					 { .rank = 1, .ranks = 4, .waits_for = two, .n_waits_for = 1 } };
+	struct rpc_why_get_result r = { .collectives = list, .n_collectives = 1 };
+
+	TEST_EQ(awaited_text(&arena, &r) == NULL, true);
+	r.n_collectives = 2;
+	TEST_STR(awaited_text(&arena, &r), "rank 0 waits for ranks 6, 7, which were not looked at (job and merge compare ranks)");
+	r.n_collectives = 3;
+	TEST_STR(awaited_text(&arena, &r),
+		 "2 collective operations wait for ranks that were not looked at (job and merge compare ranks)");
+	TEST_STR(awaited_rank_text(&arena, &list[0]),
+		 "3 of a communicator of 8: in a collective operation, operations that are not told apart (0 waves of queue 0)");
+	TEST_STR(strstr(awaited_rank_text(&arena, &list[2]), ", waits"), ", waits for rank 6 (not seen)");
+}
+
 TEST_SUITE(ctl_nccl, TEST(reads_addresses), TEST(refuses_what_is_no_address), TEST(finds_variables),
 	   TEST(finds_the_innermost_number), TEST(knows_its_own_addresses),
 	   TEST(many_ranks_are_counted_and_the_first_told), TEST(communicators_have_a_limit_and_odd_ones_come_first),
-	   TEST(joins_what_fits_alone));
+	   TEST(joins_what_fits_alone), TEST(tells_for_whom_ranks_wait));

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#include "ctl/nccl/awaited.h"
+
+#include <inttypes.h>
+
+#include "base/cleanup.h"
+#include "base/out.h"
+
+/* Verbs that look at more than one process. */
+#define HOW " (job and merge compare ranks)"
+
+/* What one rank knows of others is no more than that they have sent nothing. */
+static const char *others(struct rpc_arena *arena, const struct rpc_collective *k)
+{
+	auto_out struct out text = { 0 };
+
+	out_str(&text, k->n_waits_for == 1 ? "rank " : "ranks ");
+	for (size_t i = 0; i < k->n_waits_for; i++)
+		out_fmt(&text, "%s%u", i ? ", " : "", k->waits_for[i]);
+	return out_error(&text) ? NULL : rpc_arena_strdup(arena, text.data);
+}
+
+const char *awaited_rank_text(struct rpc_arena *arena, const struct rpc_collective *k)
+{
+	const char *number = k->has_number ? rpc_arena_printf(arena, "operation 0x%" PRIx64, k->number) :
+					     "operations that are not told apart";
+	const char *awaited = k->n_waits_for ? others(arena, k) : NULL;
+
+	return rpc_arena_printf(arena, "%u of a communicator of %u: in %s, %s (%u waves of queue %u)%s%s%s", k->rank,
+				k->ranks, k->operation ? k->operation : "a collective operation", number ? number : "",
+				k->waves, k->queue_id, awaited ? ", waits for " : "", awaited ? awaited : "",
+				awaited ? " (not seen)" : "");
+}
+
+const char *awaited_text(struct rpc_arena *arena, const struct rpc_why_get_result *r)
+{
+	const struct rpc_collective *first = NULL;
+	const char *awaited;
+	size_t n = 0;
+
+	for (size_t i = r->n_collectives; i > 0; i--)
+		if (r->collectives[i - 1].n_waits_for) {
+			first = &r->collectives[i - 1];
+			n++;
+		}
+	if (n > 1)
+		return rpc_arena_printf(arena, "%zu collective operations wait for ranks that were not looked at" HOW, n);
+	awaited = first ? others(arena, first) : NULL;
+	if (!awaited)
+		return NULL;
+	return rpc_arena_printf(arena, "rank %u waits for %s, which %s not looked at" HOW, first->rank, awaited,
+				first->n_waits_for == 1 ? "was" : "were");
+}
