@@ -159,22 +159,50 @@ static const char *waits_text(struct ctl *c, const struct rpc_why_get_result *r)
 	return rpc_arena_printf(&c->arena, "%zu waits for what runs", r->n_waits);
 }
 
-/* Whoever keeps a rank that waits for others is not told by its own process. */
-static const char *no_culprit(struct ctl *c, const struct rpc_why_get_result *r)
+/* The same with the ranks that wait for others: whoever keeps those is not told by their own process. */
+static const char *rest_text(struct ctl *c, const struct rpc_why_get_result *r)
 {
 	const char *ranks = awaited_text(&c->arena, r);
 
-	if (!ranks)
-		return rpc_arena_printf(&c->arena, "no culprit found: %s", waits_text(c, r));
-	return rpc_arena_printf(&c->arena, "no culprit found in this process: %s%s%s", ranks, r->n_waits ? "; " : "",
-				r->n_waits ? waits_text(c, r) : "");
+	if (!ranks || !r->n_waits)
+		return ranks ? ranks : waits_text(c, r);
+	return rpc_arena_printf(&c->arena, "%s; %s", ranks, waits_text(c, r));
 }
 
-static int print_text(struct ctl *c, const struct rpc_why_get_result *r)
+static const char *no_culprit(struct ctl *c, const struct rpc_why_get_result *r)
 {
-	size_t causes = c->verbose ? r->n_causes : CAUSES_SHOWN, waits = c->verbose ? r->n_waits : WAITS_SHOWN;
-	size_t n = 0;
+	return rpc_arena_printf(&c->arena, "no culprit found%s: %s", awaited_text(&c->arena, r) ? " in this process" : "",
+				rest_text(c, r));
+}
 
+/* What may be the cause, if nothing else may be it as well; never beside a culprit. */
+static const struct rpc_wait_cause *only_candidate(const struct rpc_why_get_result *r)
+{
+	const struct rpc_wait_cause *found = NULL;
+
+	for (size_t i = 0; i < r->n_causes; i++) {
+		if (r->causes[i].culprit)
+			return NULL;
+		if (!is_candidate(r, &r->causes[i]))
+			continue;
+		if (found)
+			return NULL;
+		found = &r->causes[i];
+	}
+	return found && found->confidence != RPC_CONFIDENCE_UNKNOWN ? found : NULL;
+}
+
+/* The first line, and what belongs to it. */
+static void print_causes(struct ctl *c, const struct rpc_why_get_result *r)
+{
+	const struct rpc_wait_cause *only = only_candidate(r);
+	size_t causes = c->verbose ? r->n_causes : CAUSES_SHOWN, n = 0;
+
+	if (only) {
+		print_cause(c, r, only, "MAYBE");
+		told_line(c, "", rpc_arena_printf(&c->arena, "it need not be the cause: %s", rest_text(c, r)), NULL);
+		return;
+	}
 	for (; n < r->n_causes && r->causes[n].culprit && n < causes; n++)
 		print_cause(c, r, &r->causes[n], n ? "ALSO" : "CAUSE");
 	if (!n)
@@ -182,6 +210,13 @@ static int print_text(struct ctl *c, const struct rpc_why_get_result *r)
 	for (size_t i = n; i < r->n_causes && i < causes; i++)
 		if (is_candidate(r, &r->causes[i]))
 			print_cause(c, r, &r->causes[i], "MAYBE");
+}
+
+static int print_text(struct ctl *c, const struct rpc_why_get_result *r)
+{
+	size_t waits = c->verbose ? r->n_waits : WAITS_SHOWN;
+
+	print_causes(c, r);
 	told_show(c, r);
 	for (size_t i = 0; i < r->n_waits && i < waits; i++)
 		print_wait(c, &r->waits[i]);
