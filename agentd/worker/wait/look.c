@@ -2,6 +2,7 @@
 #include "agentd/worker/wait/look.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "agentd/worker/wait/wait.h"
 #include "base/clock.h"
@@ -235,9 +236,14 @@ static const char *circle_text(struct look *l, const struct waits_solution *s, c
 	auto_out struct out text = { 0 };
 
 	out_str(&text, "a circle: ");
-	for (uint32_t i = 0; i < c->n && i < 8; i++)
-		out_fmt(&text, "%s %s for ", l->nodes[s->nodes[c->first + i]].rpc.text,
-			look_verb(l->nodes[s->nodes[c->first + i]].rpc.text));
+	for (uint32_t i = 0; i < c->n && i < 8; i++) {
+		const char *who = l->nodes[s->nodes[c->first + i]].rpc.text;
+		const size_t n = strlen(who);
+		/* Those that are at a place have a comma behind it. */
+		const char *joint = !i ? "" : n && who[n - 1] == ',' ? " which" : ", which";
+
+		out_fmt(&text, "%s%s %s for ", who, joint, look_verb(who));
+	}
 	out_str(&text, c->n > 8 ? "others" : "the first");
 	return rpc_arena_strdup(l->arena, text.data ? text.data : "");
 }

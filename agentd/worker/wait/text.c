@@ -50,7 +50,9 @@ static void put_what(struct out *o, const struct rpc_wait *w)
 
 static void put_parties(struct out *o, const struct rpc_wait *w, bool is_nvidia)
 {
-	if (w->has_has && w->has_expects)
+	if (w->has_has && w->has_expects && w->kind == RPC_WAIT_KIND_QUEUE)
+		out_fmt(o, ": %u of %u signal%s given", w->has, w->expects, w->expects == 1 ? "" : "s");
+	else if (w->has_has && w->has_expects)
 		out_fmt(o, ": %u of %u have come", w->has, w->expects);
 	for (size_t i = 0; i < w->n_missing && i < PARTIES_SHOWN; i++)
 		out_fmt(o, "%s%s", i ? "; " : w->candidates ? "; missing may be: " : "; missing: ", w->missing[i].what);

@@ -83,12 +83,13 @@ static const char *link_text(struct ctl *c, const struct rpc_why_get_result *r, 
 {
 	const struct rpc_wait *w = wait_of(r, node);
 
+	/* Of a packet, no matter whether signals keep it or the packets before it. */
+	if (r->nodes[node].kind == RPC_WAIT_NODE_KIND_PACKET)
+		return rpc_arena_printf(&c->arena, "%s waits", w ? w->who : r->nodes[node].text);
 	if (!w)
 		return r->nodes[node].text;
 	if (wait_kind_is_told_by_name(w->kind))
 		return w->who;
-	if (w->kind == RPC_WAIT_KIND_QUEUE)
-		return rpc_arena_printf(&c->arena, "%s waits", w->who);
 	return rpc_arena_printf(&c->arena, "%s wait%s at a %s%s%s", w->who,
 				w->waves == 1 && !str_starts_with(w->who, "lanes ") ? "s" : "",
 				kind_text(c, w->kind), w->has_at ? ", at " : "",
@@ -171,8 +172,9 @@ static const char *rest_text(struct ctl *c, const struct rpc_why_get_result *r)
 
 static const char *no_culprit(struct ctl *c, const struct rpc_why_get_result *r)
 {
-	return rpc_arena_printf(&c->arena, "no culprit found%s: %s", awaited_text(&c->arena, r) ? " in this process" : "",
-				rest_text(c, r));
+	const char *where = awaited_text(&c->arena, r) ? " in this process" : "";
+
+	return rpc_arena_printf(&c->arena, "no culprit found%s: %s", where, rest_text(c, r));
 }
 
 /* What may be the cause, if nothing else may be it as well; never beside a culprit. */

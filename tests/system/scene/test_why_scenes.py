@@ -39,10 +39,10 @@ CUDA = {
     "exited-before-grid": ("1 of 8 blocks of reduce is not there: (5,0,0); ended without coming, or never started", "inferred", False,
                            "exits=0"),
     "two-places": ("a circle: lanes 1-31 of warp 0 of block (0,0,0) of reduce, at reduce+0x170 (sm_30_intrinsics.hpp:110), wait for lane 0 "
-                   "of warp 0 of block (0,0,0) of reduce, at reduce+0x1b0 (waits.cu:40), waits for the first",
+                   "of warp 0 of block (0,0,0) of reduce, at reduce+0x1b0 (waits.cu:40), which waits for the first",
                    "inferred", False, "rest=0x100"),
     "crossed-barriers": ("a circle: warps 4-7 of block (0,0,0) of exchange, at exchange+0x1e0 (waits.cu:54), wait for warps 0-3 of "
-                         "block (0,0,0) of exchange, at exchange+0xa0 (waits.cu:58), wait for the first",
+                         "block (0,0,0) of exchange, at exchange+0xa0 (waits.cu:58), which wait for the first",
                          "inferred", False, "second=0x220"),
     "retired-consumers": ("block (0,0,0) of grouped_gemm and 23 more: warp 0 waits on mbarrier 0x700 (phase 0, 1 of 1 arrival missing), "
                           "warps 1-4 wait on mbarrier 0x760 (phase 1, 8 of 12 arrivals missing); "
@@ -95,6 +95,17 @@ def test_the_first_line_names_the_cause(vendor, name):
     shown = why(vendor, name, "--twice=1100")
     first = shown.stdout.splitlines()[0]
     assert shown.returncode == 10 and first.startswith(f"CAUSE  {text}") and first.endswith(f"[{confidence}]"), shown.stdout
+
+
+def test_a_circle_of_packets_reads_as_a_sentence():
+    shown = re.sub("0x[0-9a-f]+", "0x0", why("amd", "own-stream").stdout).splitlines()
+    assert shown == [
+        "CAUSE  a circle: packet 1 of queue 0 (gemm) waits for signal 0x0 (value 1), "
+        "which waits for packet 0 of queue 0 (a barrier-value), which waits for the first  [proven]",
+        "       <- signal 0x0 (value 1)  [proven]",
+        "       <- packet 0 of queue 0 (a barrier-value) waits  [proven]",
+        "       <- packet 1 of queue 0 (gemm) waits  [proven]",
+        "STUCK  packet 0 of queue 0 (a barrier-value) waits: 0 of 1 signal given; missing: signal 0x0 (value 1)  [proven]"], shown
 
 
 @pytest.mark.parametrize(("vendor", "name"), RANKS)

@@ -73,7 +73,7 @@ def test_a_queue_that_waits_has_a_line():
     with WaitScene("gfx90a", script) as s:
         shown = s.ctl("snapshot", s.app.pid, "--why", "--again", "500")
         print(shown.stdout)
-        assert "queue  packet " in shown.stdout and "0 of 1 have come; missing: " in words_of(shown)
+        assert "queue  packet " in shown.stdout and "0 of 1 signal given; missing: " in words_of(shown)
 
 
 def test_a_core_says_the_same():
