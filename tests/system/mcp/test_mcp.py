@@ -272,7 +272,7 @@ WAITS = {
     ("amd", "no-signal"): r"CAUSE  the host, a copy engine or another process: no packet in the queues of this process gives signal 0x",
     ("amd", "other-collective"): r"RANK   2 of a communicator of 4: in AllGather, operation 0x28c ",
     ("amd", "own-stream"): r"CAUSE  a circle: packet 1 of queue 0 \(gemm\) waits for signal .* waits for packet 0 of queue 0 ",
-    ("amd", "two-streams"): r"CAUSE  a circle: packet 1 of queue 0 \(gemm\) waits for signal .* packet 1 of queue 1 \(embedding\), which waits ",
+    ("amd", "two-streams"): r"CAUSE  a circle: packet 1 of queue 0 \(gemm\) waits for .* packet 1 of queue 1 \(embedding\), which waits ",
     ("cuda", "crossed-barriers"): r"MAYBE  a circle: warps 4-7 of block \(0,0,0\) of exchange, .* wait for warps 0-3 ",
     ("cuda", "crossed-collectives"): r"RANK   0 of a communicator of 4: in AllReduce, .* waits for rank 3 \(not seen\)",
     ("cuda", "crossed-pairs"): r"RANK   0 of a communicator of 8: in SendRecv, .* waits for ranks 6, 7 \(not seen\)",
