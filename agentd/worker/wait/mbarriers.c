@@ -226,7 +226,23 @@ static void add_candidates(struct look *l, const struct block *b, uint32_t place
 	for (uint32_t i = 0; first->state.pending && i < b->n_units; i++)
 		if (b->units[i].wait != place)
 			warps_add_party(l, b, wait, &b->units[i], true);
-	l->waits[wait].rpc.has_candidates = l->waits[wait].rpc.candidates = true;
+}
+
+/* Those who wait at another place may be among those who had to arrive: they do not come either. */
+static void add_those_gone(struct look *l, const struct block *b, uint32_t place)
+{
+	warps_add_exited(l, b, b->places[place].wait);
+	for (uint32_t i = 0; i < b->n_places; i++)
+		if (i != place)
+			warps_add_waiting(l, b, b->places[place].wait, i);
+}
+
+/* Arrivals are counted, and not those who arrive. */
+static void tell_missing(struct rpc_wait *to, const struct waits_mbarrier *m)
+{
+	to->confidence = RPC_CONFIDENCE_INFERRED;
+	to->missing_count = m->pending;
+	to->has_candidates = to->candidates = true;
 }
 
 void mbarriers_add_parties(struct look *l, struct block *b)
@@ -239,11 +255,10 @@ void mbarriers_add_parties(struct look *l, struct block *b)
 
 		if (!b->places[i].first->object || wait == LOOK_NONE)
 			continue;
-		l->waits[wait].rpc.confidence = RPC_CONFIDENCE_INFERRED;
-		if (!exited) {
-			add_candidates(l, b, i);
+		(exited ? add_those_gone : add_candidates)(l, b, i);
+		tell_missing(&l->waits[wait].rpc, &b->places[i].first->state);
+		if (!exited)
 			continue;
-		}
 		if (nobody == LOOK_NONE)
 			nobody = look_add_node(l, RPC_WAIT_NODE_KIND_NOBODY,
 					       b->is_old ? WAITS_END_GONE : WAITS_END_UNKNOWN, exited);

@@ -339,19 +339,22 @@ static bool find_gone(const struct block *b, uint64_t *ret)
 	return true;
 }
 
-const char *warps_exited_text(struct look *l, const struct block *b)
+/* @param link  Between the warps and what is said of them.  @return NULL: none has exited, or that is not known. */
+static const char *exited_text(struct look *l, const struct block *b, const char *link)
 {
 	auto_out struct out o = { 0 };
 	uint64_t gone;
-	bool is_one;
 
 	if (!find_gone(b, &gone) || !gone)
 		return NULL;
-	is_one = !(gone & (gone - 1));
-	out_str(&o, is_one ? "warp " : "warps ");
-	bit_list_print(gone, &o);
-	out_str(&o, is_one ? " has exited" : " have exited");
+	put_warps(&o, gone);
+	out_fmt(&o, "%s %s exited", link, gone & (gone - 1) ? "have" : "has");
 	return rpc_arena_strdup(l->arena, o.data ? o.data : "");
+}
+
+const char *warps_exited_text(struct look *l, const struct block *b)
+{
+	return exited_text(l, b, "");
 }
 
 /* Who of its warps is not there.  @return NULL: that is not known. */
@@ -452,6 +455,14 @@ static uint64_t shape_of(struct look *l, const struct block *b)
 
 /* ------------------------------------------------------------------ waits -------------------- */
 
+static void append_party(struct look *l, struct rpc_wait *to, const struct rpc_wait_party *party)
+{
+	if (!to->missing)
+		to->missing = rpc_arena_array(l->arena, LOOK_PARTIES_MAX, sizeof(*to->missing));
+	if (to->missing && to->n_missing < LOOK_PARTIES_MAX)
+		to->missing[to->n_missing++] = *party;
+}
+
 /* By the place alone it is not proven that lanes wait: those that were let go are there until they execute again. */
 void warps_add_party(struct look *l, const struct block *b, size_t wait, const struct unit *u, bool any)
 {
@@ -465,18 +476,38 @@ void warps_add_party(struct look *l, const struct block *b, size_t wait, const s
 		return;
 	look_add_edge(l, l->waits[wait].node, node, WAITS_INFERRED, any);
 	to->missing_count++;
-	if (!to->missing)
-		to->missing = rpc_arena_array(l->arena, LOOK_PARTIES_MAX, sizeof(*to->missing));
-	if (!to->missing || to->n_missing == LOOK_PARTIES_MAX)
-		return;
-	to->missing[to->n_missing++] = (struct rpc_wait_party){
+	append_party(l, to, &(struct rpc_wait_party){
 		.what = waits ? waits_text(l, u, &at) : l->nodes[node].rpc.text,
 		.has_ref = true,
 		.ref = wave_ref((struct wave *)u->warp),
 		.state = waits ? RPC_WAIT_END_UNKNOWN : (enum rpc_wait_end)l->nodes[node].node.end,
 		.has_at = true,
 		.at = at,
-	};
+	});
+}
+
+void warps_add_exited(struct look *l, const struct block *b, size_t wait)
+{
+	const char *what = exited_text(l, b, ", which");
+
+	if (what)
+		append_party(l, &l->waits[wait].rpc,
+			     &(struct rpc_wait_party){ .what = what, .state = RPC_WAIT_END_GONE });
+}
+
+void warps_add_waiting(struct look *l, const struct block *b, size_t wait, uint32_t place)
+{
+	struct rpc_wait_at at = look_at(l, b->places[place].first->w);
+	const char *who = warps_text(l, b, place);
+
+	if (!who)
+		return;
+	append_party(l, &l->waits[wait].rpc, &(struct rpc_wait_party){
+		.what = rpc_arena_printf(l->arena, "%s, which %s at %s", who, look_verb(who), look_place(l, &at)),
+		.state = RPC_WAIT_END_UNKNOWN,
+		.has_at = true,
+		.at = at,
+	});
 }
 
 /*
@@ -492,6 +523,37 @@ static void add_nobody(struct look *l, const struct block *b, size_t wait, const
 	look_add_edge(l, l->waits[wait].node, node, WAITS_INFERRED, false);
 }
 
+/* A barrier may need more warps than its block was given: nobody can be those. */
+static void add_never_launched(struct look *l, const struct block *b, struct rpc_wait *to)
+{
+	const uint32_t launched = b->waves->group_waves;
+	const uint32_t n = launched && launched < to->expects ? to->expects - launched : 0;
+
+	if (n)
+		append_party(l, to, &(struct rpc_wait_party){
+			.what = rpc_arena_printf(l->arena, "%u %s, which its block was not launched with", n,
+						 n == 1 ? "warp" : "warps"),
+			.state = RPC_WAIT_END_NOT_STARTED,
+		});
+}
+
+/* Of a barrier for which too few are left: who would have been enough. */
+static void add_those_gone(struct look *l, const struct block *b, uint32_t place, enum waits_sass_missing m)
+{
+	const uint32_t launched = b->waves->group_waves;
+	size_t wait = b->places[place].wait;
+	struct rpc_wait *to = &l->waits[wait].rpc;
+
+	add_nobody(l, b, wait, b->places[place].first, m == WAITS_SASS_MISSING_MAY_EXITED);
+	warps_add_exited(l, b, wait);
+	/* Of a block with more warps than have to come, some of those that exited had nothing to do with it. */
+	to->candidates = m == WAITS_SASS_MISSING_MAY_EXITED || launched > to->expects;
+	for (uint32_t i = 0; i < b->n_units; i++)
+		if (b->units[i].wait != place)
+			warps_add_party(l, b, wait, &b->units[i], to->candidates);
+	add_never_launched(l, b, to);
+}
+
 static void add_barrier_parties(struct look *l, const struct block *b, uint32_t place)
 {
 	const struct unit *first = b->places[place].first;
@@ -505,14 +567,16 @@ static void add_barrier_parties(struct look *l, const struct block *b, uint32_t 
 	/* Those that were let go stand there beside those that came since. */
 	to->has_has = to->has_expects = to->has <= to->expects;
 	to->confidence = m == WAITS_SASS_MISSING_NOBODY ? RPC_CONFIDENCE_UNKNOWN : RPC_CONFIDENCE_INFERRED;
+	to->candidates = m == WAITS_SASS_MISSING_SOME;
 	if (m == WAITS_SASS_MISSING_EXITED || m == WAITS_SASS_MISSING_MAY_EXITED)
-		add_nobody(l, b, wait, first, m == WAITS_SASS_MISSING_MAY_EXITED);
-	if (m != WAITS_SASS_MISSING_ALL && m != WAITS_SASS_MISSING_SOME)
-		return;
-	for (uint32_t i = 0; i < b->n_units; i++)
+		add_those_gone(l, b, place, m);
+	for (uint32_t i = 0; (m == WAITS_SASS_MISSING_ALL || m == WAITS_SASS_MISSING_SOME) && i < b->n_units; i++)
 		if (b->units[i].wait != place)
-			warps_add_party(l, b, wait, &b->units[i], m == WAITS_SASS_MISSING_SOME);
-	to->has_candidates = to->candidates = m == WAITS_SASS_MISSING_SOME;
+			warps_add_party(l, b, wait, &b->units[i], to->candidates);
+	to->has_candidates = to->candidates;
+	/* Lanes of one warp may be at several places, and those that have exited are one party. */
+	if (to->has_has)
+		to->missing_count = to->expects - to->has;
 }
 
 /* That lanes at different instructions do not meet follows from no documentation. */

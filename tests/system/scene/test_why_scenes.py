@@ -175,6 +175,58 @@ def test_who_has_exited_between_the_samples_may_have_let_the_others_go():
         assert [c for c in third["causes"] if c["culprit"]][0]["text"].startswith(SCENES["cuda", "exited-at-barrier"][0]), third["causes"]
 
 
+# Of scenes whose missing parties have exited: each wait with its counts, who is missing, and what is known of them.
+EXITED = {
+    "exited-at-barrier": [("warps 8-11 of block (3,0,0) of sparse_prefill", 4, 12, 8, [("warps 0-7, which have exited", "gone")])],
+    "retired-consumers": [("warps 1-4 of block (0,0,0) of grouped_gemm", 4, 12, 8,
+                           [("warps 5-11, which have exited", "gone"),
+                            ("warp 0, which waits at grouped_gemm+0xb40 (pipeline.cu:27)", "unknown")]),
+                          ("warp 0 of block (0,0,0) of grouped_gemm", 0, 1, 1,
+                           [("warps 5-11, which have exited", "gone"),
+                            ("warps 1-4, which wait at grouped_gemm+0xb00 (pipeline.cu:27)", "unknown")])],
+}
+
+
+@pytest.mark.parametrize("name", EXITED)
+def test_who_has_exited_is_told_as_missing(name):
+    doc = json.loads(why("cuda", name, "--twice=1100", "-j").stdout)
+    stuck = [w for w in doc["waits"] if w.get("stuck")]
+    assert [(w["who"], w["has"], w["expects"], w["missing_count"], [(m["what"], m["state"]) for m in w["missing"]])
+            for w in stuck] == EXITED[name], stuck
+    shown = why("cuda", name, "--twice=1100").stdout
+    lines = [line for line in shown.splitlines() if line.startswith("STUCK")]
+    assert len(lines) == len(EXITED[name]), shown
+    for line, (who, has, expects, _, missing) in zip(lines, EXITED[name]):
+        # Who would have arrived on an object in shared memory is written nowhere.
+        word = "missing may be" if name == "retired-consumers" else "missing"
+        assert f"{who} wait" in line and f": {has} of {expects} have come; {word}: {'; '.join(m[0] for m in missing)}" in line, line
+
+
+# Warps of a block, commands, and of the wait at a barrier that needs 12 warps: its counts, who is missing, and whether only some are.
+LEFT = {
+    "elsewhere": (12, "gpu warp 0 0 0 warps=7 valid=0; gpu warp 0 0 7 pc=0x240", (4, 12, 8),
+                  ["warps 0-6, which have exited", "warp 7 of block"], False),
+    "more-than-have-to-come": (16, "gpu warp 0 0 0 warps=11 valid=0; gpu warp 0 0 11 pc=0x240", (4, 12, 8),
+                               ["warps 0-10, which have exited", "warp 11 of block"], True),
+    "never-launched": (8, "gpu warp 0 0 0 warps=7 valid=0", (1, 12, 11),
+                       ["warps 0-6, which have exited", "4 warps, which its block was not launched with"], False),
+    "none-has-exited": (8, "", (8, 12, 4), ["4 warps, which its block was not launched with"], False),
+}
+
+
+@pytest.mark.parametrize("case", LEFT)
+def test_each_who_is_missing_at_a_barrier_with_too_few_left_is_told(case):
+    warps, script, counts, missing, candidates = LEFT[case]
+    with CudaScene(app=None) as s:
+        s.app = s.start_app(f"init; gpu devices 1 sms=132 warps=64; context 0; module {WAITS}; "
+                            f"gpu launch sparse_prefill grid=1 block={32 * warps} pc=0xd0; {script}; listen")
+        doc = json.loads(s.ctl("why", s.app.pid, "--twice=1100", "-j").stdout)
+    wait, = doc["waits"]
+    assert (wait["has"], wait["expects"], wait["missing_count"]) == counts and wait.get("candidates", False) is candidates, wait
+    assert len(wait["missing"]) == len(missing) and all(m["what"].startswith(t) for m, t in zip(wait["missing"], missing)), wait
+    assert wait["stuck"] and [c["end"] for c in doc["causes"] if c["culprit"]] == ["gone"], doc["causes"]
+
+
 def blocks(cubin, launch):
     """The waits of blocks that are launched so, as document and as text."""
     with CudaScene(app=None) as s:
@@ -195,6 +247,8 @@ def test_of_threads_that_may_have_come_without_waiting_it_is_said(tmp_path):
     doc, shown = blocks(cubin, "sparse_prefill grid=1 block=384 pc=0xd0; gpu warp 0 0 0 warps=8 valid=0")
     text = doc["causes"][0]["text"]
     assert text.endswith("128 are left: warps 0-7 have exited, unless some came without waiting and exited then"), text
+    wait, = doc["waits"]
+    assert wait["candidates"] and wait["text"].endswith("4 of 12 have come; missing may be: warps 0-7, which have exited"), wait
     assert re.match(r"MAYBE  block \(0,0,0\) of sparse_prefill: .*unless some came", shown), shown
     assert NOT_SURE.format(1) in shown.splitlines(), shown
 

@@ -440,6 +440,40 @@ static void warps_without_a_number_are_not_warp_0(void)
 	who_is_at(&(struct wave){ .has_wave_in_group = false }, 1 << 5, "lane 1 of warp 0");
 }
 
+/* Who is told to have exited of a block of which warps 2 and 3 are left; "": nobody. */
+static void who_has_exited(uint32_t launched, bool has_numbers, const char *wanted)
+{
+	static struct block b;
+	const struct wave waves[] = {
+		{ .group_waves = launched, .has_wave_in_group = true, .wave_in_group = 2 },
+		{ .group_waves = launched, .has_wave_in_group = has_numbers, .wave_in_group = 3 },
+	};
+	struct look_wait wait = { .node = 0 };
+	struct rpc_arena arena;
+	struct look l = { .arena = &arena, .waits = &wait, .n_waits = 1 };
+
+	rpc_arena_init(&arena, 1 << 20);
+	b = (struct block){ .waves = waves, .n = ARRAY_SIZE(waves) };
+	warps_add_exited(&l, &b, 0);
+	TEST_EQ(wait.rpc.n_missing, *wanted ? 1 : 0);
+	if (wait.rpc.n_missing) {
+		TEST_STR(wait.rpc.missing[0].what, wanted);
+		TEST_EQ(wait.rpc.missing[0].state, RPC_WAIT_END_GONE);
+		TEST_EQ(wait.rpc.missing[0].has_ref, false);
+	}
+	rpc_arena_deinit(&arena);
+}
+
+static void only_who_is_known_to_have_exited_is_told_so(void)
+{
+	who_has_exited(4, true, "warps 0-1, which have exited");
+	who_has_exited(5, true, "warps 0-1,4, which have exited");
+	/* Not how many there were, or not which these are. */
+	who_has_exited(0, true, "");
+	who_has_exited(65, true, "");
+	who_has_exited(4, false, "");
+}
+
 /* ------------------------------------------------------------------ polled words ------------- */
 
 /* How many things are missing, and whether all that is not said is NULL. */
@@ -483,4 +517,5 @@ TEST_SUITE(worker_wait, TEST(what_stands_still_is_told), TEST(with_every_read_fa
 	   TEST(workgroups_of_a_cluster_are_counted), TEST(who_waits_at_another_barrier_is_no_end),
 	   TEST(a_circle_that_moves_accuses_nobody),
 	   TEST(lanes_are_told_of_their_own_warp), TEST(warps_beyond_the_mask_are_not_told_as_others),
-	   TEST(warps_without_a_number_are_not_warp_0), TEST(one_thing_that_is_missing_hides_no_other));
+	   TEST(warps_without_a_number_are_not_warp_0), TEST(only_who_is_known_to_have_exited_is_told_so),
+	   TEST(one_thing_that_is_missing_hides_no_other));
