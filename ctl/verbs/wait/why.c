@@ -96,17 +96,21 @@ static const char *link_text(struct ctl *c, const struct rpc_why_get_result *r, 
 				w->has_at ? place_of(c, &w->at) : "");
 }
 
-/* Who waits for the node, and who waits for those: from the end of a chain to its beginning. */
-static void print_chain(struct ctl *c, const struct rpc_why_get_result *r, uint32_t node)
+/*
+ * Who waits for the node, and who waits for those: from the end of a chain to its beginning.
+ * @return how many waits are in it.
+ */
+static uint32_t print_chain(struct ctl *c, const struct rpc_why_get_result *r, uint32_t node)
 {
 	const struct rpc_wait_edge *e = node < r->n_nodes ? edge_to(r, node) : NULL;
-	uint32_t alike = 0, begin = node;
+	uint32_t alike = 0, begin = node, waits = 0;
 
 	for (unsigned i = 0; e && i < CHAIN_MAX; i++) {
 		const struct rpc_wait *w = wait_of(r, e->from);
 
 		told_line(c, "", rpc_arena_printf(&c->arena, "<- %s", link_text(c, r, e->from)),
 			 confidence_of(c, e->confidence));
+		waits += w != NULL;
 		if (w && w->alike > alike)
 			alike = w->alike;
 		node = e->from;
@@ -116,13 +120,21 @@ static void print_chain(struct ctl *c, const struct rpc_why_get_result *r, uint3
 	if (alike > 1)
 		told_line(c, "", rpc_arena_printf(&c->arena, "%u %s are in this state", alike,
 						 vendor_word(r->vendor, "workgroups")), NULL);
+	return waits;
 }
 
 static void print_cause(struct ctl *c, const struct rpc_why_get_result *r, const struct rpc_wait_cause *cause,
 			const char *head)
 {
+	uint32_t shown, more;
+
 	told_line(c, head, cause->text, confidence_of(c, cause->confidence));
-	print_chain(c, r, cause->node);
+	shown = print_chain(c, r, cause->node);
+	more = cause->waits > shown ? cause->waits - shown : 0;
+	/* A chain is one way to the cause: its other branches are among the waits below. */
+	if (more)
+		told_line(c, "", rpc_arena_printf(&c->arena, more == 1 ? "%u more wait leads there" : "%u more waits lead there",
+						  more), NULL);
 }
 
 /* ------------------------------------------------------------------ the rest ----------------- */

@@ -195,7 +195,8 @@ def test_who_has_exited_is_told_as_missing(name):
             for w in stuck] == EXITED[name], stuck
     shown = why("cuda", name, "--twice=1100").stdout
     lines = [line for line in shown.splitlines() if line.startswith("STUCK")]
-    assert len(lines) == len(EXITED[name]), shown
+    # The chain is one way to the cause, and says how many more waits lead there.
+    assert len(lines) == len(EXITED[name]) and ("       1 more wait leads there\n" in shown) == (len(lines) == 2), shown
     for line, (who, has, expects, _, missing) in zip(lines, EXITED[name]):
         # Who would have arrived on an object in shared memory is written nowhere.
         word = "missing may be" if name == "retired-consumers" else "missing"
