@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "ctl/nccl/awaited.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 
 #include "base/cleanup.h"
 #include "base/out.h"
+#include "base/str.h"
 
 /* Verbs that look at more than one process. */
 #define HOW " (job and merge compare ranks)"
@@ -20,14 +22,45 @@ static const char *others(struct rpc_arena *arena, const struct rpc_collective *
 	return out_error(&text) ? NULL : rpc_arena_strdup(arena, text.data);
 }
 
+/* A word of a name as people write it: "COLLNET_DIRECT" is "collnet direct", and LL is a name. */
+static void put_word(struct out *o, const char *word)
+{
+	for (const char *p = word; *p; p++)
+		out_char(o, *p == '_' ? ' ' : str_starts_with(word, "LL") ? *p : (char)tolower((unsigned char)*p));
+}
+
+/* "AllReduce (ring, LL, f32 sum)", with as much of it as is known. */
+static const char *operation_text(struct rpc_arena *arena, const struct rpc_collective *k)
+{
+	const char *const words[] = { k->algorithm, k->protocol, k->type, k->reduction };
+	auto_out struct out text = { 0 };
+	size_t n = 0;
+
+	if (!k->operation)
+		return "a collective operation";
+	out_str(&text, k->operation);
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (!words[i])
+			continue;
+		out_str(&text, !n++ ? " (" : words[i] == k->reduction && k->type ? " " : ", ");
+		if (words[i] == k->type)
+			out_str(&text, k->type);
+		else
+			put_word(&text, words[i]);
+	}
+	out_str(&text, n ? ")" : "");
+	return out_error(&text) ? k->operation : rpc_arena_strdup(arena, text.data);
+}
+
 const char *awaited_rank_text(struct rpc_arena *arena, const struct rpc_collective *k)
 {
 	const char *number = k->has_number ? rpc_arena_printf(arena, "operation 0x%" PRIx64, k->number) :
 					     "operations that are not told apart";
 	const char *awaited = k->n_waits_for ? others(arena, k) : NULL;
+	const char *operation = operation_text(arena, k);
 
 	return rpc_arena_printf(arena, "%u of a communicator of %u: in %s, %s (%u waves of queue %u)%s%s%s", k->rank,
-				k->ranks, k->operation ? k->operation : "a collective operation", number ? number : "",
+				k->ranks, operation ? operation : "", number ? number : "",
 				k->waves, k->queue_id, awaited ? ", waits for " : "", awaited ? awaited : "",
 				awaited ? " (not seen)" : "");
 }

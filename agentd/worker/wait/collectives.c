@@ -21,15 +21,21 @@
 static const char OTHER_RCCL[] = "they execute a collective operation of RCCL whose communicator is not laid out as known";
 static const char OTHER_NCCL[] = "they execute a collective operation of NCCL whose communicator is not laid out as known";
 
+/* The words of a name; "": it does not say this one, or no name was seen. */
+struct words {
+	char operation[32], algorithm[16], protocol[16], reduction[16], type[24];
+	bool seen;
+	bool differs; /* There are names of several operations. */
+};
+
 /* A dispatch of a kernel of RCCL, or of NCCL. */
 struct launch {
 	const struct wave *first;
 	uint64_t arguments, dispatch; /* 0, and any, where it is not known. */
 	uint32_t waves;
 	uint32_t site;      /* Of the wave that was looked at last. */
-	char operation[32]; /* By the names of device functions; "": none was seen. */
-	char inside[32];    /* NVIDIA: of the function inside the kernel, where waves stand in the kernel itself. */
-	bool differs;       /* They are of several operations. */
+	struct words functions; /* By the names of device functions. */
+	struct words inside;    /* NVIDIA: of the function inside the kernel, where waves stand in the kernel itself. */
 	bool is_elsewhere;  /* Some waves are in code that no name tells. */
 	bool is_pair, is_ring; /* How the function of that site receives. */
 	bool no_place;	       /* RCCL: of a wave it is not known which of its workgroup it is. */
@@ -93,17 +99,30 @@ static struct launch *launch_of(struct launches *s, const struct wave *w)
 	return &s->list[s->n++];
 }
 
-/* Take the name of an operation.  @return whether it is the one that was taken before, or the first. */
-static bool take_name(char *to, size_t size, const struct waits_word_of_name *name)
+/* Take a word of a name.  @return whether it is the one that was taken before, or the first. */
+static bool take_word(char *to, size_t size, const struct waits_word_of_name *word, bool is_first)
 {
-	const size_t n = name->size;
-	const bool is_same = !to[0] || (strlen(to) == n && !memcmp(to, name->text, n));
+	const size_t n = word->text && word->size < size ? word->size : 0;
+	const bool is_same = is_first || (strlen(to) == n && (!n || !memcmp(to, word->text, n)));
 
-	if (!name->text || n >= size)
-		return true;
-	memcpy(to, name->text, n);
-	to[n] = '\0';
+	if (n && is_same)
+		memcpy(to, word->text, n);
+	to[is_same ? n : 0] = '\0';
 	return is_same;
+}
+
+/* What functions of one operation do not have in common is not told. */
+static void take_name(struct words *to, const struct waits_collective *c)
+{
+	const bool is_first = !to->seen;
+
+	to->seen = true;
+	if (!take_word(to->operation, sizeof(to->operation), &c->operation, is_first))
+		to->differs = true;
+	take_word(to->algorithm, sizeof(to->algorithm), &c->algorithm, is_first);
+	take_word(to->protocol, sizeof(to->protocol), &c->protocol, is_first);
+	take_word(to->reduction, sizeof(to->reduction), &c->reduction, is_first);
+	take_word(to->type, sizeof(to->type), &c->type, is_first);
 }
 
 /*
@@ -123,21 +142,43 @@ static void take_operation(struct launches *s, struct launch *to, const struct w
 		return;
 	}
 	if (!c.is_function) {
-		take_name(to->inside, sizeof(to->inside), &c.operation);
+		take_name(&to->inside, &c);
 		return;
 	}
 	to->is_pair = waits_rccl_is_pair(&c);
 	to->is_ring = waits_rccl_is_ring(&c);
-	if (!take_name(to->operation, sizeof(to->operation), &c.operation))
-		to->differs = true;
+	take_name(&to->functions, &c);
 }
 
-/* @return the name of the operation; NULL: it is not known, or there are several. */
-static const char *name_of(struct look *l, const struct launch *from)
+/* @return the words of the operation; NULL: it is not known, or there are several. */
+static const struct words *words_of(struct look *l, const struct launch *from)
 {
-	if (from->operation[0])
-		return from->differs ? NULL : from->operation;
-	return look_is_nvidia(l) && !from->is_elsewhere && from->inside[0] ? from->inside : NULL;
+	if (from->functions.seen)
+		return from->functions.differs ? NULL : &from->functions;
+	return look_is_nvidia(l) && !from->is_elsewhere && !from->inside.differs && from->inside.operation[0] ?
+		       &from->inside : NULL;
+}
+
+static const char *copy_word(struct look *l, const char *word)
+{
+	return word[0] ? rpc_arena_strdup(l->arena, word) : NULL;
+}
+
+/*
+ * Names of the old form have all words: RING_SIMPLE_Sum_int8_t stands there as well for sends and receives, which have
+ * none of that, and Sum_int8_t for operations that only move data.
+ */
+static void tell_operation(struct look *l, const struct words *w, struct rpc_collective *to)
+{
+	to->operation = copy_word(l, w->operation);
+	if (!strcmp(w->operation, "SendRecv"))
+		return;
+	to->algorithm = copy_word(l, w->algorithm);
+	to->protocol = copy_word(l, w->protocol);
+	if (!strstr(w->operation, "Reduce"))
+		return;
+	to->reduction = copy_word(l, w->reduction);
+	to->type = copy_word(l, w->type);
 }
 
 /* Where a wave is in its workgroup; the function around it was just looked up. */
@@ -278,7 +319,7 @@ static void add(struct launches *s, struct launch *from, struct rpc_why_get_resu
 				    .queue_id = from->first->queue_id,
 				    .waves = from->waves,
 				    .confidence = RPC_CONFIDENCE_INFERRED };
-	const char *name;
+	const struct words *words;
 	int r = read_any(l, from, &c);
 
 	if (r == -EINVAL)
@@ -287,9 +328,9 @@ static void add(struct launches *s, struct launch *from, struct rpc_why_get_resu
 		look_missing(l, "collective operations: what their kernels were given is not readable");
 	if (r < 0)
 		return;
-	name = name_of(l, from);
-	if (name)
-		c.operation = rpc_arena_strdup(l->arena, name);
+	words = words_of(l, from);
+	if (words)
+		tell_operation(l, words, &c);
 	ret->collectives[ret->n_collectives++] = c;
 }
 

@@ -53,7 +53,7 @@ def test_each_rank_says_its_operation_and_number(runtime):
         shown = s.ctl("why", app.pid)
         print(shown.stdout, shown.stderr)
         assert shown.returncode == 0 and "CAUSE" not in shown.stdout and "MAYBE" not in shown.stdout
-        assert ("RANK   2 of a communicator of 4: in AllGather, operation 0x28c (8 waves of queue " in shown.stdout
+        assert ("RANK   2 of a communicator of 4: in AllGather (ring, simple), operation 0x28c (8 waves of queue " in shown.stdout
                 and shown.stdout.rstrip().endswith("[inferred]")), shown.stdout
 
 
@@ -71,6 +71,8 @@ def test_merge_names_who_is_in_another_operation(tmp_path):
         assert again.splitlines()[0] == shown.splitlines()[0], again
         (member,) = json.loads(s.ctl("merge", "-j", *files).stdout)["ranks"][2]["collectives"]
         assert (member["operation"], member["number"], member["rank"], member["ranks"]) == ("AllGather", "0x28c", 2, N), member
+        # The function of the scene is ncclFunction_AllGather_RING_SIMPLE_Sum_int8_t, and nothing is summed up.
+        assert (member["algorithm"], member["protocol"]) == ("RING", "SIMPLE") and not {"reduction", "type"} & member.keys(), member
 
 
 ALIKE = {2: {"in": REDUCE}}

@@ -3,6 +3,7 @@
 """Kernels of NCCL's on NVIDIA's devices: communicator and rank, whose data has not come, and the circle of two communicators."""
 import json
 import os
+import re
 import struct
 import sys
 import time
@@ -74,6 +75,11 @@ def test_job_names_the_circle(functions):
         job_says(s, CIRCLE)
         found = json.loads(s.job("-j"))["ranks"]
         assert [rank["collectives"][0].get("waits_for") for rank in found] == [[3], [0], [1], [2]], found
+        for rank, of in enumerate(found):
+            told = of["collectives"][0]
+            # The name of the function that its waves are in, of which KERNEL has the one that it is named after inside it.
+            words = [told["operation"], *(told[k] for k in ("reduction", "type") if k in told), told["algorithm"], told["protocol"]]
+            assert re.search(f"_{'_'.join(words)}(v|24.*)$", functions[rank % 2]), (functions, told)
 
 
 def test_a_rank_says_of_whom_it_has_received_nothing():
@@ -81,7 +87,7 @@ def test_a_rank_says_of_whom_it_has_received_nothing():
         shown = s.ctl("why", s.start_rank(0).pid)
         print(shown.stdout, shown.stderr)
         assert shown.returncode == 0 and "CAUSE" not in shown.stdout and "MAYBE" not in shown.stdout
-        assert ("RANK 0 of a communicator of 4: in AllReduce, operations that are not told apart (16 waves of queue 0), "
+        assert ("RANK 0 of a communicator of 4: in AllReduce (ring, simple, f32 sum), operations that are not told apart (16 waves of queue 0), "
                 "waits for rank 3 (not seen) [inferred]") in " ".join(shown.stdout.split()), shown.stdout
 
 
@@ -267,7 +273,8 @@ def test_a_rank_is_late_for_a_small_operation():
             shown = s.ctl("why", app.pid)
         text = " ".join(shown.stdout.split())
         print(shown.stdout, shown.stderr)
-        said = "RANK 2 of a communicator of 8: in AllReduce, operations that are not told apart (16 waves of queue 0)"
+        said = (f"RANK 2 of a communicator of 8: in AllReduce (ring, {'LL128' if LL128 in more else 'LL'}, f32 sum), "
+                "operations that are not told apart (16 waves of queue 0)")
         assert said + (", waits for rank 1 (not seen) [inferred]" if late else " [inferred]") in text, (more, text)
         assert shown.returncode == 0 and "CAUSE" not in text and ("waits for" in text) == late, (more, text)
 
