@@ -113,7 +113,8 @@ def test_who_was_looked_at_at_another_time_is_told(tmp_path):
 
 
 @pytest.mark.parametrize("rank,words", [(0, "SendRecv, operations that are not told apart (8 waves of queue 0), waits for ranks 6, 7 "),
-                                        (6, "AllReduce (ring, simple, float sum), operation 0x28c (8 waves of queue 0), waits for rank 5 ")])
+                                        (6, "AllReduce (ring, simple, float sum), operation 0x28c (8 waves of queue 0), "
+                                            "waits for rank 5 ")])
 def test_a_rank_says_of_whom_it_has_received_nothing(rank, words):
     with Ranks() as s:
         shown = s.ctl("why", s.start_rank(rank).pid)

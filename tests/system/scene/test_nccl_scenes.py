@@ -87,7 +87,8 @@ def test_a_rank_says_of_whom_it_has_received_nothing():
         shown = s.ctl("why", s.start_rank(0).pid)
         print(shown.stdout, shown.stderr)
         assert shown.returncode == 0 and "CAUSE" not in shown.stdout and "MAYBE" not in shown.stdout
-        assert ("RANK 0 of a communicator of 4: in AllReduce (ring, simple, f32 sum), operations that are not told apart (16 waves of queue 0), "
+        assert ("RANK 0 of a communicator of 4: in AllReduce (ring, simple, f32 sum), "
+                "operations that are not told apart (16 waves of queue 0), "
                 "waits for rank 3 (not seen) [inferred]") in " ".join(shown.stdout.split()), shown.stdout
 
 
