@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* gpu-agentctl why: what waits, for whom, and who does not come.  The first line is the cause. */
-#include <ctype.h>
 #include <inttypes.h>
 #include <time.h>
 
