@@ -65,6 +65,16 @@ const char *awaited_rank_text(struct rpc_arena *arena, const struct rpc_collecti
 				awaited ? " (not seen)" : "");
 }
 
+/* One process may have several ranks of a communicator, as those of ncclCommInitAll(). */
+static bool is_here(const struct rpc_why_get_result *r, const struct rpc_collective *k)
+{
+	for (size_t i = 0; i < r->n_collectives; i++)
+		for (size_t n = 0; n < k->n_waits_for; n++)
+			if (r->collectives[i].ranks == k->ranks && r->collectives[i].rank == k->waits_for[n])
+				return true;
+	return false;
+}
+
 const char *awaited_text(struct rpc_arena *arena, const struct rpc_why_get_result *r)
 {
 	const struct rpc_collective *first = NULL;
@@ -77,10 +87,12 @@ const char *awaited_text(struct rpc_arena *arena, const struct rpc_why_get_resul
 			n++;
 		}
 	if (n > 1)
-		return rpc_arena_printf(arena, "%zu collective operations wait for ranks that were not looked at" HOW, n);
+		return rpc_arena_printf(arena, "%zu collective operations wait for other ranks" HOW, n);
 	awaited = first ? others(arena, first) : NULL;
 	if (!awaited)
 		return NULL;
-	return rpc_arena_printf(arena, "rank %u waits for %s, which %s not looked at" HOW, first->rank, awaited,
-				first->n_waits_for == 1 ? "was" : "were");
+	return rpc_arena_printf(arena, "rank %u waits for %s%s" HOW, first->rank, awaited,
+				is_here(r, first)	? "" :
+				first->n_waits_for == 1 ? ", which was not looked at" :
+							  ", which were not looked at");
 }

@@ -551,8 +551,8 @@ bool waits_word_always_holds(const struct waits_word *w)
 	uint64_t sign = UINT64_C(1) << (8 * w->bytes - 1), all = sign | (sign - 1);
 	uint64_t mask = w->mask & all, with = w->with & all;
 
-	/* What a mask leaves of numbers with a sign is not told. */
-	if (w->is_signed && mask != all)
+	/* What a mask leaves of numbers with a sign is not told; whether words are equal does not depend on it. */
+	if (w->is_signed && mask != all && w->op != WAITS_COMPARE_NE && w->op != WAITS_COMPARE_EQ)
 		return false;
 	switch (w->op) {
 	case WAITS_COMPARE_GE:

@@ -52,7 +52,7 @@ def test_commands_run_and_print_what_is_shown(name):
             continue
         said = result["output"].split("\n")
         # A manual page has no room to say that a verdict is an exit status, too, and so are frames that were not found.
-        verdict = page.is_manual and (result["status"] == 10 and re.search(r" --again | diff | why ", command.text) or
+        verdict = page.is_manual and (result["status"] == 10 and re.search(r" --again | diff | late-at-barrier why ", command.text) or
                                       result["status"] == 8 and re.search(r" stacks | --host", command.text))
         if result["status"] != command.status and not verdict:
             wrong.append(f"{name}:{command.first + 1}: {command.text}\n  exit status {result['status']}, not {command.status}\n"

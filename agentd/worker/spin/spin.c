@@ -235,6 +235,7 @@ void spins_add(struct spins *s, uint32_t wave, const uint64_t *pcs, uint32_t lan
 		/* Most lanes of a warp are at one place: those are looked up once. */
 		in = site ? lanes_in(site->begin, site->end, pcs, lanes) :
 			    lanes_in(pcs[lane], pcs[lane] + 1, pcs, lanes);
+		in |= UINT32_C(1) << lane; /* There is nothing behind the last address. */
 		if (!site)
 			continue;
 		n++;

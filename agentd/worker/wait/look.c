@@ -237,7 +237,9 @@ static const char *circle_text(struct look *l, const struct waits_solution *s, c
 
 	out_str(&text, "a circle: ");
 	for (uint32_t i = 0; i < c->n && i < 8; i++) {
-		const char *who = l->nodes[s->nodes[c->first + i]].rpc.text;
+		const char *named = l->nodes[s->nodes[c->first + i]].rpc.text;
+		/* There is none where memory ends, which is told by the arena. */
+		const char *who = named ? named : "";
 		const size_t n = strlen(who);
 		/* Those that are at a place have a comma behind it. */
 		const char *joint = !i ? "" : n && who[n - 1] == ',' ? " which" : ", which";

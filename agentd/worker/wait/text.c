@@ -23,6 +23,9 @@ const char *look_verb(const char *who)
 {
 	static const char *const plurals[] = { "lanes ", "waves ", "warps " };
 
+	/* Where memory ends, which is told by the arena. */
+	if (!who)
+		return "waits";
 	for (size_t i = 0; i < sizeof(plurals) / sizeof(plurals[0]); i++)
 		if (str_starts_with(who, plurals[i]))
 			return "wait";

@@ -513,14 +513,16 @@ void warps_add_waiting(struct look *l, const struct block *b, size_t wait, uint3
 /*
  * Nobody can come any more.  A warp that was let go is still at its barrier until it executes again, and those that
  * came last may have exited meanwhile: only time tells.
+ * @return whether it has.
  */
-static void add_nobody(struct look *l, const struct block *b, size_t wait, const struct unit *first, bool may_have_come)
+static bool add_nobody(struct look *l, const struct block *b, size_t wait, const struct unit *first, bool may_have_come)
 {
 	bool is_old = !may_have_come && l->before && !l->waits[wait].changed && l->apart_ns >= LOOK_STILL_NS;
 	uint32_t node = look_add_node(l, RPC_WAIT_NODE_KIND_NOBODY, is_old ? WAITS_END_GONE : WAITS_END_UNKNOWN,
 				      gone_text(l, b, first, may_have_come));
 
 	look_add_edge(l, l->waits[wait].node, node, WAITS_INFERRED, false);
+	return is_old;
 }
 
 /* A barrier may need more warps than its block was given: nobody can be those. */
@@ -544,13 +546,14 @@ static void add_those_gone(struct look *l, const struct block *b, uint32_t place
 	size_t wait = b->places[place].wait;
 	struct rpc_wait *to = &l->waits[wait].rpc;
 
-	add_nobody(l, b, wait, b->places[place].first, m == WAITS_SASS_MISSING_MAY_EXITED);
-	warps_add_exited(l, b, wait);
 	/* Of a block with more warps than have to come, some of those that exited had nothing to do with it. */
-	to->candidates = m == WAITS_SASS_MISSING_MAY_EXITED || launched > to->expects;
+	to->candidates = !add_nobody(l, b, wait, b->places[place].first, m == WAITS_SASS_MISSING_MAY_EXITED) ||
+			 !launched || launched > to->expects;
+	warps_add_exited(l, b, wait);
+	/* It does not open whatever becomes of these: none of them is its cause. */
 	for (uint32_t i = 0; i < b->n_units; i++)
 		if (b->units[i].wait != place)
-			warps_add_party(l, b, wait, &b->units[i], to->candidates);
+			warps_add_party(l, b, wait, &b->units[i], true);
 	add_never_launched(l, b, to);
 }
 
@@ -643,6 +646,7 @@ static void add_wait(struct look *l, struct block *b, uint32_t place, uint64_t s
 					    first->at.op == WAITS_SASS_WARP_SYNC ? RPC_WAIT_NODE_KIND_LANES :
 										   RPC_WAIT_NODE_KIND_WORKGROUP,
 					    who_text(l, b, place), warps_name_of(b->waves, place), state_of(b, false));
+	const char *text;
 
 	if (!w)
 		return;
@@ -650,7 +654,9 @@ static void add_wait(struct look *l, struct block *b, uint32_t place, uint64_t s
 	w->first = b->waves;
 	w->shape = shape;
 	look_tell_wave(l, &w->rpc, first->w);
-	l->nodes[w->node].rpc.text = rpc_arena_printf(l->arena, "%s, at %s,", w->rpc.who, look_place(l, &w->rpc.at));
+	text = rpc_arena_printf(l->arena, "%s, at %s,", w->rpc.who, look_place(l, &w->rpc.at));
+	if (text)
+		l->nodes[w->node].rpc.text = text;
 	if (first->object) {
 		mbarriers_describe(l, first, &w->rpc);
 	} else {

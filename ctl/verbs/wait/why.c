@@ -96,26 +96,35 @@ static const char *link_text(struct ctl *c, const struct rpc_why_get_result *r, 
 				w->has_at ? place_of(c, &w->at) : "");
 }
 
+static bool is_seen(const uint32_t *seen, unsigned n, uint32_t node)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (seen[i] == node)
+			return true;
+	return false;
+}
+
 /*
- * Who waits for the node, and who waits for those: from the end of a chain to its beginning.
+ * Who waits for the node, and who waits for those: from the end of a chain to its beginning, and of a circle once
+ * around.
  * @return how many waits are in it.
  */
 static uint32_t print_chain(struct ctl *c, const struct rpc_why_get_result *r, uint32_t node)
 {
 	const struct rpc_wait_edge *e = node < r->n_nodes ? edge_to(r, node) : NULL;
-	uint32_t alike = 0, begin = node, waits = 0;
+	uint32_t alike = 0, waits = 0, seen[CHAIN_MAX];
 
-	for (unsigned i = 0; e && i < CHAIN_MAX; i++) {
+	for (unsigned i = 0; e && i < CHAIN_MAX && !is_seen(seen, i, e->from); i++) {
 		const struct rpc_wait *w = wait_of(r, e->from);
+
+		seen[i] = e->from;
 
 		told_line(c, "", rpc_arena_printf(&c->arena, "<- %s", link_text(c, r, e->from)),
 			 confidence_of(c, e->confidence));
 		waits += w != NULL;
 		if (w && w->alike > alike)
 			alike = w->alike;
-		node = e->from;
-		/* Of a circle, once around. */
-		e = node == begin ? NULL : edge_to(r, node);
+		e = edge_to(r, e->from);
 	}
 	if (alike > 1)
 		told_line(c, "", rpc_arena_printf(&c->arena, "%u %s are in this state", alike,
@@ -131,7 +140,7 @@ static void print_cause(struct ctl *c, const struct rpc_why_get_result *r, const
 	told_line(c, head, cause->text, confidence_of(c, cause->confidence));
 	shown = print_chain(c, r, cause->node);
 	more = cause->waits > shown ? cause->waits - shown : 0;
-	/* A chain is one way to the cause: its other branches are among the waits below. */
+	/* A chain is one way to the cause, and has an end: other waits that lead there are among those below. */
 	if (more)
 		told_line(c, "", rpc_arena_printf(&c->arena, more == 1 ? "%u more wait leads there" : "%u more waits lead there",
 						  more), NULL);
@@ -209,7 +218,8 @@ static const struct rpc_wait_cause *only_candidate(const struct rpc_why_get_resu
 /* The first line, and what belongs to it. */
 static void print_causes(struct ctl *c, const struct rpc_why_get_result *r)
 {
-	const struct rpc_wait_cause *only = only_candidate(r);
+	/* Ranks that were not looked at may be the cause as well. */
+	const struct rpc_wait_cause *only = awaited_text(&c->arena, r) ? NULL : only_candidate(r);
 	size_t causes = c->verbose ? r->n_causes : CAUSES_SHOWN, n = 0;
 
 	if (only) {

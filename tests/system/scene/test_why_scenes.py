@@ -221,7 +221,11 @@ def test_each_who_is_missing_at_a_barrier_with_too_few_left_is_told(case):
     with CudaScene(app=None) as s:
         s.app = s.start_app(f"init; gpu devices 1 sms=132 warps=64; context 0; module {WAITS}; "
                             f"gpu launch sparse_prefill grid=1 block={32 * warps} pc=0xd0; {script}; listen")
+        once = json.loads(s.ctl("why", s.app.pid, "-j").stdout)
         doc = json.loads(s.ctl("why", s.app.pid, "--twice=1100", "-j").stdout)
+    # A barrier that has just opened looks like this in one sample.
+    wait, = once["waits"]
+    assert wait["candidates"] and "stuck" not in wait and not [c for c in once["causes"] if c["culprit"]], once
     wait, = doc["waits"]
     assert (wait["has"], wait["expects"], wait["missing_count"]) == counts and wait.get("candidates", False) is candidates, wait
     assert len(wait["missing"]) == len(missing) and all(m["what"].startswith(t) for m, t in zip(wait["missing"], missing)), wait

@@ -211,7 +211,11 @@ static void tells_for_whom_ranks_wait(void)
 	TEST_STR(awaited_text(&arena, &r), "rank 0 waits for ranks 6, 7, which were not looked at (job and merge compare ranks)");
 	r.n_collectives = 3;
 	TEST_STR(awaited_text(&arena, &r),
-		 "2 collective operations wait for ranks that were not looked at (job and merge compare ranks)");
+		 "2 collective operations wait for other ranks (job and merge compare ranks)");
+	/* The process has one of them itself. */
+	list[2] = (struct rpc_collective){ .rank = 7, .ranks = 8 };
+	TEST_STR(awaited_text(&arena, &r), "rank 0 waits for ranks 6, 7 (job and merge compare ranks)");
+	list[2] = (struct rpc_collective){ .rank = 1, .ranks = 4, .waits_for = two, .n_waits_for = 1 };
 	TEST_STR(awaited_rank_text(&arena, &list[0]),
 		 "3 of a communicator of 8: in a collective operation, operations that are not told apart (0 waves of queue 0)");
 	TEST_STR(strstr(awaited_rank_text(&arena, &list[2]), ", waits"), ", waits for rank 6 (not seen)");

@@ -510,7 +510,24 @@ static void one_thing_that_is_missing_hides_no_other(void)
 	TEST_EQ(count_missing(&(struct spins){ .left_out = 3, .cut = 1, .untraced = 5 }, warps, grids), 3);
 }
 
-TEST_SUITE(worker_wait, TEST(what_stands_still_is_told), TEST(with_every_read_failing_the_kinds_are_told),
+/* A core may say anything of its lanes. */
+static void lanes_may_be_at_any_address(void)
+{
+	static struct spin_site site = { .begin = 0x100, .end = 0x140 };
+	static const uint64_t places[] = { UINT64_MAX, UINT64_MAX - 1, 0, 0x140 };
+	const struct spin_sites sites = { .list = &site, .n = 1 };
+	struct target_waves waves = { 0 };
+	struct spins s = { .waves = &waves };
+	uint64_t pcs[32];
+
+	for (size_t i = 0; i < ARRAY_SIZE(pcs); i++)
+		pcs[i] = places[i % ARRAY_SIZE(places)];
+	spins_add(&s, 0, pcs, UINT32_MAX, &sites, &(struct spin_source){ 0 }, false);
+	TEST_EQ(waves.n_spins, 0);
+}
+
+TEST_SUITE(worker_wait, TEST(lanes_may_be_at_any_address), TEST(what_stands_still_is_told),
+	   TEST(with_every_read_failing_the_kinds_are_told),
 	   TEST(a_signal_that_moves_between_both_passes_is_left_out),
 	   TEST(a_queue_that_goes_on_between_both_passes_is_left_out),
 	   TEST(named_barriers_are_told_with_their_number), TEST(without_their_states_waves_may_be_missing),
