@@ -224,7 +224,7 @@ static void print_causes(struct ctl *c, const struct rpc_why_get_result *r)
 
 	if (only) {
 		print_cause(c, r, only, "MAYBE");
-		told_line(c, "", rpc_arena_printf(&c->arena, "it need not be the cause: %s", rest_text(c, r)), NULL);
+		told_line(c, "", rpc_arena_printf(&c->arena, "it need not be the cause: %s", waits_text(c, r)), NULL);
 		return;
 	}
 	for (; n < r->n_causes && r->causes[n].culprit && n < causes; n++)
