@@ -42,7 +42,7 @@ def test_cpu_threads_never_stop():
     """Attach, snapshot and detach 20 times: no CPU thread is stopped, heartbeats go on."""
     need_root()  # real-time heartbeats, so that only a stop can delay them, not other programs
     with Scene(app=None) as s:
-        s.app = s.start_app("runtime on; queues 4; spin", extra=["--realtime", "--threads", "2"])
+        s.app = s.start_app("runtime on; queues 4; spin", extra=["--realtime", "--threads", "2", "--beat-us", "100"])
         threads, beats = CpuThreads(s.app, s.app_status()), s.app_status().beats
         for _ in range(20):
             session = s.attach()

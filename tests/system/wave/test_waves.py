@@ -261,7 +261,7 @@ def test_cpu_threads_do_not_stop_for_waves():
     """The same promise as without waves: no CPU thread is stopped."""
     need_root()  # real-time heartbeats, so that only a stop can delay them, not other programs
     with Scene(app=None) as s:
-        s.app = s.start_app("runtime on; queues 4; spin", extra=["--realtime", "--threads", "2"])
+        s.app = s.start_app("runtime on; queues 4; spin", extra=["--realtime", "--threads", "2", "--beat-us", "100"])
         for i in queue_ids(s):
             plant(s, i, f"progress 64 {PC:#x}")
         s.session = s.attach()
