@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Other people's packages in trees of their own."""
+import mmap
 import os
 import pathlib
+import struct
 import subprocess
 import time
 from unittest import SkipTest
@@ -11,6 +13,7 @@ from npm import DEADLINE
 
 PEERS = pathlib.Path(os.environ.get("GPU_AGENT_PEERS", ROOT / "build/peers"))
 UNPACK_SECONDS = 120
+MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
 
 
 def linker(tree):
@@ -39,6 +42,20 @@ def clang():
     llvm = tree / "usr/lib/llvm-19"
     return llvm, {"PATH": f"{llvm}/bin:{os.environ['PATH']}",
                   "LD_LIBRARY_PATH": f"{tree}/usr/lib/x86_64-linux-gnu:{llvm}/lib"}
+
+
+def code_objects(library):
+    """(name of the GPU, bytes) of each code object for a GPU, of all bundles (Clang Offload Bundler, "Bundled Code Object File Layout")."""
+    with open(library, "rb") as f, mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        at = -1
+        while (at := data.find(MAGIC, at + 1)) >= 0:
+            place = at + len(MAGIC) + 8
+            for _ in range(struct.unpack_from("<Q", data, place - 8)[0] if place + 8 <= len(data) else 0):
+                offset, size, length = struct.unpack_from("<QQQ", data, place)
+                target = data[place + 24:place + 24 + length].decode("ascii", "replace")
+                place += 24 + length
+                if "amdgcn" in target:
+                    yield target.split("--")[1].split(":")[0], data[at + offset:at + offset + size]
 
 
 def build_dbgapi(name):

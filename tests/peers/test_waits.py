@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Instructions by which waves wait, and loops that poll: lib/waits has them as LLVM does, for every CPU that LLVM knows."""
+"""Instructions by which waves wait, and loops that poll: lib/waits has them as LLVM does, for every CPU that LLVM knows.
+
+Some of the code of RCCL's library too; with GPU_AGENT_WORDS=all, all of it for three GPUs, which are 9 million instructions.
+"""
+import collections
 import os
 import pathlib
 import re
@@ -16,6 +20,7 @@ if __name__ == "__main__":
 import pytest
 
 from harness import BIN
+from peers import clang, code_objects, fetch
 
 PROGRAM = BIN.parent / "tests" / "waits_words"
 VERSIONS = {"gfx900": 90000, "gfx906": 90006, "gfx908": 90008, "gfx90a": 90010, "gfx940": 90400, "gfx942": 90402,
@@ -139,3 +144,45 @@ def test_loops_of_clang_are_explained(cpu):
     told = subprocess.run([PROGRAM], input=lines, capture_output=True, text=True, check=True).stdout.splitlines()
     print(f"  {cpu}: {len(found)} loops of {clang}")
     assert dict(zip(found, told)) == EXPECTED
+
+
+# Where LLVM's name is not that of lib/waits.
+OTHER_NAMES = {"s_barrier_signal_isfirst": "s_barrier_signal", "s_sleep_var": "s_sleep", "s_waitcnt_vscnt": "s_waitcnt"}
+NAMES = {OTHER_NAMES.get(text.split()[0], text.split()[0] if name is None else name)
+         for text, name in INSTRUCTIONS.items() if name != "-"} | {"ds_gws_barrier"}
+# Bytes of each code object, which have 27 MB and more.
+SLICE = 1 << 20
+
+
+def words_of(objdump, environment, path, end):
+    """How often each first word stands for which instruction, by LLVM."""
+    end = [] if os.environ.get("GPU_AGENT_WORDS") == "all" else [f"--stop-address={end:#x}"]
+    shown = subprocess.Popen([objdump, "-d", *end, path], env=environment, stdout=subprocess.PIPE, text=True)
+    found = collections.Counter()
+    with shown:
+        for line in shown.stdout:
+            instruction, _, encoding = line.partition("//")
+            if encoding and line[0] == "\t":
+                found[encoding.split()[1], instruction.split()[0]] += 1
+    assert shown.returncode == 0
+    return found
+
+
+@pytest.mark.parametrize("cpu", ["gfx90a", "gfx1030", "gfx1100"])
+def test_words_of_rccl_have_llvms_names(cpu):
+    library = fetch("rccl") / "usr/lib/x86_64-linux-gnu/librccl.so.1.0"
+    llvm, environment = clang()
+    with tempfile.NamedTemporaryFile(suffix=".co") as f:
+        f.write(next(data for name, data in code_objects(library) if name == cpu))
+        f.flush()
+        found = words_of(llvm / "bin/llvm-objdump", environment, f.name, SLICE)
+    lines = "".join(f"{VERSIONS[cpu]} 0x{word}\n" for word, _ in found)
+    named = subprocess.run([PROGRAM], input=lines, capture_output=True, text=True, check=True).stdout.split()
+    wrong, told = collections.Counter(), collections.Counter()
+    for ((word, name), n), got in zip(found.items(), named):
+        name = OTHER_NAMES.get(name, name)
+        if got != (name if name in NAMES else "-"):
+            wrong[word, name, got] += n
+        told[got] += n
+    print(f"  {cpu}: {sum(found.values())} instructions, of which {dict(told)}")
+    assert not wrong and len(named) == len(found) and told["s_barrier"] and told["s_waitcnt"]

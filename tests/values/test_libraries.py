@@ -7,12 +7,10 @@ Some addresses of each code object of librocrand; with GPU_AGENT_VALUES=N, N of 
 from __future__ import annotations
 
 import collections
-import mmap
 import os
 import pathlib
 import random
 import shutil
-import struct
 import sys
 import tempfile
 from unittest import SkipTest
@@ -20,7 +18,7 @@ from unittest import SkipTest
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
-from peers import fetch
+from peers import code_objects, fetch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import amdprobe
@@ -28,23 +26,8 @@ import dwarftext
 
 COUNT = int(os.environ.get("GPU_AGENT_VALUES", "0"))
 PLACES = COUNT or 60
-MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
 GPUS = {"gfx803": (80003, 64), "gfx900": (90000, 64), "gfx906": (90006, 64), "gfx908": (90008, 64), "gfx90a": (90010, 64),
         "gfx1030": (100300, 32)}
-
-
-def code_objects(library):
-    """(name of the GPU, bytes) of each code object for a GPU, of all bundles (Clang Offload Bundler, "Bundled Code Object File Layout")."""
-    with open(library, "rb") as f, mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        at = -1
-        while (at := data.find(MAGIC, at + 1)) >= 0:
-            place = at + len(MAGIC) + 8
-            for _ in range(struct.unpack_from("<Q", data, place - 8)[0] if place + 8 <= len(data) else 0):
-                offset, size, length = struct.unpack_from("<QQQ", data, place)
-                target = data[place + 24:place + 24 + length].decode("ascii", "replace")
-                place += 24 + length
-                if "amdgcn" in target:
-                    yield target.split("--")[1].split(":")[0], data[at + offset:at + offset + size]
 
 
 def places(file, rng, count):
