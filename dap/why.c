@@ -47,7 +47,8 @@ static void put_waits(struct dap_page *p, const struct dap_thread *t, const stru
 	if (!here_n)
 		put_text(p, "waits", "not known of these waves");
 	if (r->n_waits > WAITS_SHOWN)
-		put_text(p, "more", rpc_arena_printf(&p->d->arena, "%zu waits", r->n_waits - WAITS_SHOWN));
+		put_text(p, "more", rpc_arena_printf(&p->d->arena, "%zu wait%s", r->n_waits - WAITS_SHOWN,
+						     r->n_waits - WAITS_SHOWN == 1 ? "" : "s"));
 }
 
 int dap_open_why(struct dap_page *p, const struct dap_ref *ref, struct agent_err *err)

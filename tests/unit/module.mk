@@ -90,7 +90,7 @@ define ctl_test
 $(call unit_test,ctl_$(1),ctl waits protocol base,$(protocol_ldlibs) -lm)
 test_ctl_$(1)_deps := $(protocol_gen)
 endef
-$(foreach t,format circle document headline host hosts names compare merge nccl pods record report slurm watch when,$(eval $(call ctl_test,$(t))))
+$(foreach t,format circle document headline host hosts names compare merge nccl pods record report slurm watch when why,$(eval $(call ctl_test,$(t))))
 
 $(eval $(call unit_test,ctl_mcp,ctl dap disasm waits protocol base,$(protocol_ldlibs) $(disasm_ldlibs)))
 test_ctl_mcp_deps := $(protocol_gen)

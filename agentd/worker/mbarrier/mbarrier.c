@@ -229,7 +229,7 @@ void mbarriers_add(struct mbarriers *m, uint32_t wave, const uint64_t *pcs, uint
 const char *mbarriers_missing(const struct mbarriers *m, struct rpc_arena *a)
 {
 	if (m->left_out)
-		return rpc_arena_printf(a, "barriers in memory and of clusters: %u warps stand at one that was not read, for lack of time, "
-					   "or because there are too many", m->left_out);
+		return rpc_arena_printf(a, "barriers in memory and of clusters: %u warp%s at one that was not read, for lack of time, "
+					   "or because there are too many", m->left_out, m->left_out == 1 ? " stands" : "s stand");
 	return m->cut ? "barriers in memory and of clusters: instructions of a code object that has too many" : NULL;
 }

@@ -265,12 +265,13 @@ void spins_missing(const struct spins *s, struct rpc_arena *a, const char *ret[S
 {
 	memset(ret, 0, SPINS_MISSING_MAX * sizeof(*ret));
 	if (s->left_out)
-		ret[0] = rpc_arena_printf(a, "words that are polled: %u warps are in a loop that was not looked at, "
-					  "for lack of time, or because there are too many", s->left_out);
+		ret[0] = rpc_arena_printf(a, "words that are polled: %u warp%s in a loop that was not looked at, "
+					  "for lack of time, or because there are too many", s->left_out,
+					  s->left_out == 1 ? " is" : "s are");
 	if (s->cut)
 		ret[1] = "words that are polled: loops of a code object that has too many";
 	if (s->untraced)
-		ret[2] = rpc_arena_printf(a, "barriers of grids: %u warps poll as blocks of a grid do, in a code "
+		ret[2] = rpc_arena_printf(a, "barriers of grids: %u warp%s as blocks of a grid do, in a code "
 					  "object that has too many such loops to tell whether they wait for the grid",
-					  s->untraced);
+					  s->untraced, s->untraced == 1 ? " polls" : "s poll");
 }

@@ -494,7 +494,8 @@ static const char *who_text(struct look *l, const struct block *b)
 	const char *group = look_workgroup_text(l, b->waiter);
 
 	if (!b->waiter->has_wave_in_group)
-		return rpc_arena_printf(l->arena, "%u waves of %s", b->counts.waiting, group);
+		return rpc_arena_printf(l->arena, "%u wave%s of %s", b->counts.waiting,
+					b->counts.waiting == 1 ? "" : "s", group);
 	return rpc_arena_printf(l->arena, "%s %s of %s", b->counts.waiting == 1 ? "wave" : "waves",
 				numbers_text(l, b, DOES_WAIT), group);
 }

@@ -199,8 +199,8 @@ static void tell(struct look *l, const struct look_cluster *c, const struct coun
 void look_at_clusters(struct look *l)
 {
 	if (l->n_unknown_clusters)
-		look_missing(l, rpc_arena_printf(l->arena, "clusters: for whom blocks wait is not known in %u waits, because the size of the cluster is not",
-						 l->n_unknown_clusters));
+		look_missing(l, rpc_arena_printf(l->arena, "clusters: for whom blocks wait is not known in %u wait%s, because the size of the cluster is not",
+						 l->n_unknown_clusters, l->n_unknown_clusters == 1 ? "" : "s"));
 	for (size_t i = 0; l->neighbour && i < l->n_clusters; i++) {
 		const struct look_cluster *c = &l->clusters[i];
 		struct count n;

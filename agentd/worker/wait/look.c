@@ -474,8 +474,8 @@ static void find_missing(struct look *l)
 	for (size_t i = 0; i < n; i++)
 		look_missing(l, texts[i]);
 	for (size_t i = 0; i < l->n_undecoded; i++)
-		look_missing(l, rpc_arena_printf(l->arena, "%u waves: %s", l->undecoded[i].waves,
-						 l->undecoded[i].reason));
+		look_missing(l, rpc_arena_printf(l->arena, "%u wave%s: %s", l->undecoded[i].waves,
+						 l->undecoded[i].waves == 1 ? "" : "s", l->undecoded[i].reason));
 }
 
 static void find_waits(struct look *l, struct rpc_why_get_result *ret)

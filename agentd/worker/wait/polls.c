@@ -322,8 +322,9 @@ static void add_poll(struct look *l, const struct wave *w, const struct look_cod
 				  .sleeps = c->poll.sleeps, .here = here, .read = "read when the queues ran again",
 				  .more = "" };
 	const char *more = words->n == 1 ? NULL :
-					   rpc_arena_printf(l->arena, ", and %s%zu more words of other lanes",
-							    words->others ? "at least " : "", words->n - 1);
+					   rpc_arena_printf(l->arena, ", and %s%zu more word%s of other lanes",
+							    words->others ? "at least " : "", words->n - 1,
+							    words->n == 2 ? "" : "s");
 
 	if (more)
 		loop.more = more;

@@ -56,13 +56,14 @@ static void put_parties(struct out *o, const struct rpc_wait *w, bool is_nvidia)
 	if (w->has_has && w->has_expects && w->kind == RPC_WAIT_KIND_QUEUE)
 		out_fmt(o, ": %u of %u signal%s given", w->has, w->expects, w->expects == 1 ? "" : "s");
 	else if (w->has_has && w->has_expects)
-		out_fmt(o, ": %u of %u have come", w->has, w->expects);
+		out_fmt(o, ": %u of %u %s come", w->has, w->expects, w->has == 1 ? "has" : "have");
 	for (size_t i = 0; i < w->n_missing && i < PARTIES_SHOWN; i++)
 		out_fmt(o, "%s%s", i ? "; " : w->candidates ? "; missing may be: " : "; missing: ", w->missing[i].what);
 	if (w->n_missing > PARTIES_SHOWN)
 		out_fmt(o, "; and %zu more", w->n_missing - PARTIES_SHOWN);
 	if (w->alike > 1)
-		out_fmt(o, "; so do %u more %s", w->alike - 1, is_nvidia ? "blocks" : "workgroups");
+		out_fmt(o, "; so %s %u more %s%s", w->alike == 2 ? "does" : "do", w->alike - 1,
+			is_nvidia ? "block" : "workgroup", w->alike == 2 ? "" : "s");
 }
 
 const char *look_wait_text(struct look *l, const struct rpc_wait *w)

@@ -400,11 +400,12 @@ static const char *waits_text(struct look *l, const struct unit *u, const struct
 static const char *gone_text(struct look *l, const struct block *b, const struct unit *first, bool may_have_come)
 {
 	const char *exited = left_text(l, b);
+	const uint32_t left = threads_left(b);
 	struct rpc_wait_at at = look_at(l, first->w);
 
-	return rpc_arena_printf(l->arena, "%s: named barrier %u, at %s, needs %u threads, and only %u are left%s%s%s",
+	return rpc_arena_printf(l->arena, "%s: named barrier %u, at %s, needs %u threads, and only %u %s left%s%s%s",
 				look_workgroup_text(l, first->warp), first->at.id, look_place(l, &at), first->at.count,
-				threads_left(b), exited ? ": " : "", exited ? exited : "",
+				left, left == 1 ? "is" : "are", exited ? ": " : "", exited ? exited : "",
 				may_have_come ? ", unless some came without waiting and exited then" : "");
 }
 

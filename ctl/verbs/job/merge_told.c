@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "ctl/nccl/report.h"
-#include "ctl/verbs/wait/told.h"
+#include "ctl/verbs/wait/page.h"
 
 /* How many communicators are shown without --verbose. */
 #define SHOWN 4
@@ -70,7 +70,7 @@ static void put(struct ctl *c, const struct told *t)
 
 	out_fmt(&text, "%s was told of communicator 0x%" PRIx64 " of %u: ", t->by->name, t->of->hash, t->of->ranks);
 	nccl_report_put(&text, t->of);
-	told_line(c, "NCCL", text.data, show_name(&c->arena, &rpc_confidence_enum, t->by->told_by_nccl.confidence));
+	why_line(c, "NCCL", text.data, show_name(&c->arena, &rpc_confidence_enum, t->by->told_by_nccl.confidence));
 }
 
 /* @param is_odd  Those with ranks that differ, or the others.  @return how many were shown, with those before. */
@@ -94,10 +94,12 @@ int merge_told_show(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 	shown = put_some(c, list, n, true, 0);
 	shown = put_some(c, list, n, false, shown);
 	if (n > shown)
-		told_line(c, "", rpc_arena_printf(&c->arena, "(%zu more communicators of NCCL: --verbose)", n - shown),
+		why_line(c, "", rpc_arena_printf(&c->arena, "(%zu more communicator%s of NCCL: --verbose)", n - shown,
+						  n - shown == 1 ? "" : "s"),
 			  NULL);
 	if (left)
-		told_line(c, "", rpc_arena_printf(&c->arena, "(%zu more are in no document: one keeps the first)", left),
+		why_line(c, "", rpc_arena_printf(&c->arena, "(%zu more %s in no document: one keeps the first)", left,
+						  left == 1 ? "is" : "are"),
 			  NULL);
 	return 0;
 }

@@ -15,7 +15,7 @@
 #include "ctl/nccl/ask.h"
 #include "ctl/nccl/place.h"
 #include "ctl/nccl/report.h"
-#include "ctl/terminal/text.h"
+#include "ctl/verbs/wait/page.h"
 
 #define COMM_MAX 64
 /* Communicators that are shown without --verbose. */
@@ -79,6 +79,10 @@ static int ask(struct ctl *c, struct nccl_place *p, uint64_t deadline_ns, struct
 	if (r < 0)
 		return r;
 	ret->address = rpc_arena_strdup(&c->arena, p->address.text);
+	if (!ret->communicators_count && ret->others_count == 1)
+		return agent_err_set(err, RPC_ERROR_FAILED, ESRCH, "ask NCCL", NULL,
+				     "the only communicator that is told of at %s does not have this process, which is %u to itself",
+				     p->address.text, p->pid);
 	if (!ret->communicators_count)
 		return agent_err_set(err, RPC_ERROR_FAILED, ESRCH, "ask NCCL", NULL,
 				     "none of the %u communicators that are told of at %s has this process, which is %u to itself",
@@ -135,18 +139,6 @@ static const char *told_text(struct ctl *c, const struct rpc_why_get_result *r, 
 	return out_error(&text) ? "" : rpc_arena_strdup(&c->arena, text.data);
 }
 
-void told_line(struct ctl *c, const char *head, const char *text, const char *confidence)
-{
-	auto_out struct out line = { 0 };
-
-	out_fmt(&line, "%-*s", TOLD_INDENT, head);
-	text_put(&line, "", text ? text : "", "");
-	if (confidence)
-		out_fmt(&line, "  [%s]", confidence);
-	if (line.data)
-		text_wrap(&c->output.text, line.data, line.size, c->output.width, TOLD_INDENT);
-}
-
 void told_show(struct ctl *c, const struct rpc_why_get_result *r)
 {
 	const struct rpc_nccl_told *told = &r->told_by_nccl;
@@ -159,12 +151,13 @@ void told_show(struct ctl *c, const struct rpc_why_get_result *r)
 	for (size_t i = 0; i < told->n_communicators; i++) {
 		joined += told->communicators[i].has_collective;
 		if (i < shown)
-			told_line(c, "NCCL", told_text(c, r, &told->communicators[i]), confidence);
+			why_line(c, "NCCL", told_text(c, r, &told->communicators[i]), confidence);
 	}
 	if (told->communicators_count > shown)
-		told_line(c, "", rpc_arena_printf(&c->arena, "(%zu more communicators of NCCL%s)",
-						  told->communicators_count - shown, c->verbose ? "" : ": --verbose"), NULL);
+		why_line(c, "", rpc_arena_printf(&c->arena, "(%zu more communicator%s of NCCL%s)", told->communicators_count - shown,
+						  told->communicators_count - shown == 1 ? "" : "s", c->verbose ? "" : ": --verbose"),
+			 NULL);
 	if (r->n_collectives > joined)
-		told_line(c, "", rpc_arena_printf(&c->arena, "(of what the waves execute, %zu fit none of NCCL's communicators, or several)",
-						  r->n_collectives - joined), NULL);
+		why_line(c, "", rpc_arena_printf(&c->arena, "(of what the waves execute, %zu fit%s none of NCCL's communicators, or several)",
+						  r->n_collectives - joined, r->n_collectives - joined == 1 ? "s" : ""), NULL);
 }

@@ -27,15 +27,6 @@ void told_close(struct told_by *t);
  */
 int told_ask(struct ctl *c, const struct told_by *t, struct rpc_why_get_result *r, const char **ret_missing);
 
-/** Columns of what stands in front of a line. */
-#define TOLD_INDENT 7
-
-/**
- * Append a line.
- * @param text        It may be a stranger's.
- * @param confidence  NULL: it has none.
- */
-void told_line(struct ctl *c, const char *head, const char *text, const char *confidence);
 /** Append what is told of each communicator: hearsay, which stands behind the causes and is none. */
 void told_show(struct ctl *c, const struct rpc_why_get_result *r);
 

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/cleanup.h"
+#include "ctl/verbs/wait/page.h"
+#include "testlib.h"
+
+static struct ctl ctl;
+
+/* What the page begins with. */
+static const char *causes_of(const struct rpc_why_get_result *r)
+{
+	out_reset(&ctl.output.text);
+	rpc_arena_init(&ctl.arena, 0);
+	why_page_causes(&ctl, r);
+	rpc_arena_deinit(&ctl.arena);
+	return ctl.output.text.data;
+}
+
+/* ------------------------------------------------------------------ the first line ----------- */
+
+static void one_wait_is_told_as_one(void)
+{
+	static const struct {
+		uint32_t waits, samples;
+		bool has_stuck, stuck;
+		enum rpc_wait_end end;
+		const char *want;
+	} rows[] = {
+		{ 1, 1, false, false, RPC_WAIT_END_RUNS, "1 wait, and one sample does not tell for how long (--twice)" },
+		{ 2, 1, false, false, RPC_WAIT_END_RUNS, "2 waits, and one sample does not tell for how long (--twice)" },
+		{ 1, 2, false, false, RPC_WAIT_END_RUNS, "1 wait for what runs" },
+		{ 2, 2, false, false, RPC_WAIT_END_RUNS, "2 waits for what runs" },
+		{ 1, 2, false, false, RPC_WAIT_END_UNKNOWN, "1 wait, and it is not known whether it lasts" },
+		{ 2, 2, false, false, RPC_WAIT_END_UNKNOWN, "2 waits, and it is not known whether they last" },
+		{ 1, 2, true, false, RPC_WAIT_END_RUNS, "1 wait, which has moved" },
+		{ 2, 2, true, false, RPC_WAIT_END_RUNS, "2 waits, all of which have moved" },
+		{ 1, 2, true, true, RPC_WAIT_END_UNKNOWN, "1 wait, which does not move" },
+		{ 2, 2, true, true, RPC_WAIT_END_UNKNOWN, "2 waits, of which some do not move" },
+		{ 0, 2, false, false, RPC_WAIT_END_RUNS, "nothing waits" },
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		struct rpc_wait waits[2] = { { .text = "one" }, { .text = "another" } };
+		struct rpc_wait_node node = { .text = "somebody" };
+		struct rpc_wait_cause cause = { .text = "somebody", .end = rows[i].end };
+		const struct rpc_why_get_result r = { .samples = rows[i].samples, .nodes = &node, .n_nodes = 1,
+						      .waits = waits, .n_waits = rows[i].waits,
+						      .causes = &cause, .n_causes = 1,
+						      .has_stuck = rows[i].has_stuck, .stuck = rows[i].stuck };
+		auto_out struct out want = { 0 };
+
+		out_fmt(&want, "       no culprit found: %s\n", rows[i].want);
+		TEST_ROW_STR(i, causes_of(&r), want.data);
+	}
+}
+
+/* ------------------------------------------------------------------ chains ------------------- */
+
+/* Two wait for each other, and one of them for who has stopped as well: a chain goes around once. */
+static void a_chain_ends_where_it_comes_round(void)
+{
+	struct rpc_wait_node nodes[] = { { .text = "who has stopped" }, { .text = "a" }, { .text = "b" } };
+	struct rpc_wait_edge edges[] = { { .from = 1, .to = 0 }, { .from = 2, .to = 1 }, { .from = 1, .to = 2 } };
+	struct rpc_wait_cause cause = { .text = "who has stopped", .culprit = true };
+	const struct rpc_why_get_result r = { .samples = 1, .nodes = nodes, .n_nodes = 3, .edges = edges, .n_edges = 3,
+					      .causes = &cause, .n_causes = 1 };
+
+	TEST_STR(causes_of(&r), "CAUSE  who has stopped  [proven]\n"
+				"       <- a  [proven]\n"
+				"       <- b  [proven]\n");
+	/* Of a circle each is told once, and the one that it is told with comes last. */
+	cause.node = 1;
+	cause.text = "a circle";
+	TEST_STR(causes_of(&r), "CAUSE  a circle  [proven]\n"
+				"       <- b  [proven]\n"
+				"       <- a  [proven]\n");
+}
+
+TEST_SUITE(ctl_why, TEST(one_wait_is_told_as_one), TEST(a_chain_ends_where_it_comes_round));
