@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/out.h"
 #include "base/str.h"
+#include "ctl/document/vendor_words.h"
 
 /* Verbs that look at more than one process. */
 #define HOW " (job and merge compare ranks)"
@@ -52,16 +53,17 @@ static const char *operation_text(struct rpc_arena *arena, const struct rpc_coll
 	return out_error(&text) ? k->operation : rpc_arena_strdup(arena, text.data);
 }
 
-const char *awaited_rank_text(struct rpc_arena *arena, const struct rpc_collective *k)
+const char *awaited_rank_text(struct rpc_arena *arena, enum rpc_vendor vendor, const struct rpc_collective *k)
 {
 	const char *number = k->has_number ? rpc_arena_printf(arena, "operation 0x%" PRIx64, k->number) :
 					     "operations that are not told apart";
 	const char *awaited = k->n_waits_for ? others(arena, k) : NULL;
 	const char *operation = operation_text(arena, k);
 
-	return rpc_arena_printf(arena, "%u of a communicator of %u: in %s, %s (%u waves of queue %u)%s%s%s", k->rank,
+	return rpc_arena_printf(arena, "%u of a communicator of %u: in %s, %s (%u %s of %s %u)%s%s%s", k->rank,
 				k->ranks, operation ? operation : "", number ? number : "",
-				k->waves, k->queue_id, awaited ? ", waits for " : "", awaited ? awaited : "",
+				k->waves, vendor_word(vendor, k->waves == 1 ? "wave" : "waves"),
+				vendor_word(vendor, "queue"), k->queue_id, awaited ? ", waits for " : "", awaited ? awaited : "",
 				awaited ? " (not seen)" : "");
 }
 

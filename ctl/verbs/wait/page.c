@@ -250,7 +250,7 @@ void why_page_waits(struct ctl *c, const struct rpc_why_get_result *r)
 	for (size_t i = 0; i < r->n_waits && i < waits; i++)
 		print_wait(c, &r->waits[i]);
 	for (size_t i = 0; i < r->n_collectives; i++)
-		why_line(c, "RANK", awaited_rank_text(&c->arena, &r->collectives[i]),
+		why_line(c, "RANK", awaited_rank_text(&c->arena, r->vendor, &r->collectives[i]),
 			 confidence_of(c, r->collectives[i].confidence));
 	if (r->n_waits > waits)
 		out_fmt(&c->output.text, "%*s(%zu more: --verbose)\n", WHY_INDENT, "", r->n_waits - waits);

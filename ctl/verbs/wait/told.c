@@ -133,10 +133,23 @@ static const char *told_text(struct ctl *c, const struct rpc_why_get_result *r, 
 	out_fmt(&text, "says of communicator 0x%" PRIx64 " of %u, in which this is rank %u%s", k->hash, k->ranks, k->own[0],
 		k->n_own > 1 ? " and others" : "");
 	if (k->has_collective && k->collective < r->n_collectives)
-		out_fmt(&text, " and its waves are those of queue %u", r->collectives[k->collective].queue_id);
+		out_fmt(&text, " and its %s are those of %s %u", vendor_word(r->vendor, "waves"),
+			vendor_word(r->vendor, "queue"), r->collectives[k->collective].queue_id);
 	out_str(&text, ": ");
 	nccl_report_put(&text, k);
 	return out_error(&text) ? "" : rpc_arena_strdup(&c->arena, text.data);
+}
+
+static const char *more_text(struct ctl *c, size_t n)
+{
+	return rpc_arena_printf(&c->arena, "(%zu more communicator%s of NCCL%s)", n, n == 1 ? "" : "s",
+				c->verbose ? "" : ": --verbose");
+}
+
+static const char *rest_text(struct ctl *c, const struct rpc_why_get_result *r, size_t n)
+{
+	return rpc_arena_printf(&c->arena, "(of what the %s execute, %zu fit%s none of NCCL's communicators, or several)",
+				vendor_word(r->vendor, "waves"), n, n == 1 ? "s" : "");
 }
 
 void told_show(struct ctl *c, const struct rpc_why_get_result *r)
@@ -154,10 +167,7 @@ void told_show(struct ctl *c, const struct rpc_why_get_result *r)
 			why_line(c, "NCCL", told_text(c, r, &told->communicators[i]), confidence);
 	}
 	if (told->communicators_count > shown)
-		why_line(c, "", rpc_arena_printf(&c->arena, "(%zu more communicator%s of NCCL%s)", told->communicators_count - shown,
-						  told->communicators_count - shown == 1 ? "" : "s", c->verbose ? "" : ": --verbose"),
-			 NULL);
+		why_line(c, "", more_text(c, told->communicators_count - shown), NULL);
 	if (r->n_collectives > joined)
-		why_line(c, "", rpc_arena_printf(&c->arena, "(of what the waves execute, %zu fit%s none of NCCL's communicators, or several)",
-						  r->n_collectives - joined, r->n_collectives - joined == 1 ? "s" : ""), NULL);
+		why_line(c, "", rest_text(c, r, r->n_collectives - joined), NULL);
 }

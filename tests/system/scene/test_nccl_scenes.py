@@ -88,7 +88,7 @@ def test_a_rank_says_of_whom_it_has_received_nothing():
         print(shown.stdout, shown.stderr)
         assert shown.returncode == 0 and "CAUSE" not in shown.stdout and "MAYBE" not in shown.stdout
         assert ("RANK 0 of a communicator of 4: in AllReduce (ring, simple, f32 sum), "
-                "operations that are not told apart (16 waves of queue 0), "
+                "operations that are not told apart (16 warps of context 0), "
                 "waits for rank 3 (not seen) [inferred]") in " ".join(shown.stdout.split()), shown.stdout
 
 
@@ -275,7 +275,7 @@ def test_a_rank_is_late_for_a_small_operation():
         text = " ".join(shown.stdout.split())
         print(shown.stdout, shown.stderr)
         said = (f"RANK 2 of a communicator of 8: in AllReduce (ring, {'LL128' if LL128 in more else 'LL'}, f32 sum), "
-                "operations that are not told apart (16 waves of queue 0)")
+                "operations that are not told apart (16 warps of context 0)")
         assert said + (", waits for rank 1 (not seen) [inferred]" if late else " [inferred]") in text, (more, text)
         assert shown.returncode == 0 and "CAUSE" not in text and ("waits for" in text) == late, (more, text)
 

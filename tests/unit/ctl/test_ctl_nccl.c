@@ -216,9 +216,14 @@ static void tells_for_whom_ranks_wait(void)
 	list[2] = (struct rpc_collective){ .rank = 7, .ranks = 8 };
 	TEST_STR(awaited_text(&arena, &r), "rank 0 waits for ranks 6, 7 (job and merge compare ranks)");
 	list[2] = (struct rpc_collective){ .rank = 1, .ranks = 4, .waits_for = two, .n_waits_for = 1 };
-	TEST_STR(awaited_rank_text(&arena, &list[0]),
+	TEST_STR(awaited_rank_text(&arena, RPC_VENDOR_AMD, &list[0]),
 		 "3 of a communicator of 8: in a collective operation, operations that are not told apart (0 waves of queue 0)");
-	TEST_STR(strstr(awaited_rank_text(&arena, &list[2]), ", waits"), ", waits for rank 6 (not seen)");
+	TEST_STR(strstr(awaited_rank_text(&arena, RPC_VENDOR_AMD, &list[2]), ", waits"), ", waits for rank 6 (not seen)");
+	list[0].waves = 1;
+	TEST_STR(strstr(awaited_rank_text(&arena, RPC_VENDOR_AMD, &list[0]), " ("), " (1 wave of queue 0)");
+	TEST_STR(strstr(awaited_rank_text(&arena, RPC_VENDOR_NVIDIA, &list[0]), " ("), " (1 warp of context 0)");
+	list[0].waves = 8;
+	TEST_STR(strstr(awaited_rank_text(&arena, RPC_VENDOR_NVIDIA, &list[0]), " ("), " (8 warps of context 0)");
 }
 
 TEST_SUITE(ctl_nccl, TEST(reads_addresses), TEST(refuses_what_is_no_address), TEST(finds_variables),
