@@ -189,21 +189,16 @@ static const char *waits_text(struct ctl *c, const struct rpc_why_get_result *r)
 	return rpc_arena_printf(&c->arena, "%zu wait%s%s", r->n_waits, one ? "" : "s", what);
 }
 
-/* The same with the ranks that wait for others: whoever keeps those is not told by their own process. */
-static const char *rest_text(struct ctl *c, const struct rpc_why_get_result *r)
+/*
+ * @param ranks  Those that wait for others, or NULL: there are none.  Whoever keeps those is not told by their own
+ *               process.
+ */
+static const char *no_culprit(struct ctl *c, const struct rpc_why_get_result *r, const char *ranks)
 {
-	const char *ranks = awaited_text(&c->arena, r);
+	const bool waits = !ranks || r->n_waits;
 
-	if (!ranks || !r->n_waits)
-		return ranks ? ranks : waits_text(c, r);
-	return rpc_arena_printf(&c->arena, "%s; %s", ranks, waits_text(c, r));
-}
-
-static const char *no_culprit(struct ctl *c, const struct rpc_why_get_result *r)
-{
-	const char *where = awaited_text(&c->arena, r) ? " in this process" : "";
-
-	return rpc_arena_printf(&c->arena, "no culprit found%s: %s", where, rest_text(c, r));
+	return rpc_arena_printf(&c->arena, "no culprit found%s: %s%s%s", ranks ? " in this process" : "",
+				ranks ? ranks : "", ranks && waits ? "; " : "", waits ? waits_text(c, r) : "");
 }
 
 /* What may be the cause, if nothing else may be it as well; never beside a culprit. */
@@ -225,8 +220,9 @@ static const struct rpc_wait_cause *only_candidate(const struct rpc_why_get_resu
 
 void why_page_causes(struct ctl *c, const struct rpc_why_get_result *r)
 {
+	const char *ranks = awaited_text(&c->arena, r);
 	/* Ranks that were not looked at may be the cause as well. */
-	const struct rpc_wait_cause *only = awaited_text(&c->arena, r) ? NULL : only_candidate(r);
+	const struct rpc_wait_cause *only = ranks ? NULL : only_candidate(r);
 	size_t causes = c->verbose ? r->n_causes : CAUSES_SHOWN, n = 0;
 
 	if (only) {
@@ -237,7 +233,7 @@ void why_page_causes(struct ctl *c, const struct rpc_why_get_result *r)
 	for (; n < r->n_causes && r->causes[n].culprit && n < causes; n++)
 		print_cause(c, r, &r->causes[n], n ? "ALSO" : "CAUSE");
 	if (!n)
-		why_line(c, "", no_culprit(c, r), NULL);
+		why_line(c, "", no_culprit(c, r, ranks), NULL);
 	for (size_t i = n; i < r->n_causes && i < causes; i++)
 		if (is_candidate(r, &r->causes[i]))
 			print_cause(c, r, &r->causes[i], "MAYBE");

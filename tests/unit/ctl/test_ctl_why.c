@@ -53,6 +53,21 @@ static void one_wait_is_told_as_one(void)
 	}
 }
 
+/* Ranks that wait for others stand in front of what waits in this process. */
+static void ranks_are_told_first(void)
+{
+	uint32_t other = 2;
+	struct rpc_collective k = { .rank = 1, .ranks = 4, .waits_for = &other, .n_waits_for = 1 };
+	struct rpc_wait wait = { .text = "one" };
+	struct rpc_why_get_result r = { .samples = 2, .waits = &wait, .collectives = &k, .n_collectives = 1 };
+
+	TEST_STR(causes_of(&r), "       no culprit found in this process: rank 1 waits for rank 2, which was not looked at "
+				"(job and merge compare ranks)\n");
+	r.n_waits = 1;
+	TEST_STR(causes_of(&r), "       no culprit found in this process: rank 1 waits for rank 2, which was not looked at "
+				"(job and merge compare ranks); 1 wait for what runs\n");
+}
+
 /* ------------------------------------------------------------------ chains ------------------- */
 
 /* Two wait for each other, and one of them for who has stopped as well: a chain goes around once. */
@@ -75,4 +90,5 @@ static void a_chain_ends_where_it_comes_round(void)
 				"       <- a  [proven]\n");
 }
 
-TEST_SUITE(ctl_why, TEST(one_wait_is_told_as_one), TEST(a_chain_ends_where_it_comes_round));
+TEST_SUITE(ctl_why, TEST(one_wait_is_told_as_one), TEST(ranks_are_told_first),
+	   TEST(a_chain_ends_where_it_comes_round));
