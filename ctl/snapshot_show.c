@@ -57,6 +57,8 @@ static enum color_style style_of(enum headline_kind kind)
 {
 	switch (kind) {
 	case HEADLINE_FAULT:
+	case HEADLINE_CAUSE:
+	case HEADLINE_ALSO:
 	case HEADLINE_HUNG:
 		return COLOR_BAD;
 	case HEADLINE_HELD:
@@ -352,13 +354,11 @@ static const char *waiting(struct ctl *c, const struct rpc_group *g, const struc
 	return rpc_arena_printf(&c->arena, "%u of %u %s: %s", g->waiting, g->waves, word(c, "waves"), w->text);
 }
 
-/* Who keeps others from going on, and a line for each row of the waves that wait, and for each queue that does. */
+/* A line for each row of the waves that wait, and for each queue that does.  The headline has who keeps them. */
 static void print_waits(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 {
 	const struct rpc_why_get_result *y = &s->why;
 
-	for (size_t i = 0; i < y->n_causes && y->causes[i].culprit; i++)
-		print_wait(c, i ? "ALSO" : "CAUSE", y->causes[i].text, y->causes[i].confidence);
 	for (size_t i = 0; i < s->n_groups; i++) {
 		const struct rpc_group *g = &s->groups[i];
 

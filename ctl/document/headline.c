@@ -36,7 +36,8 @@ struct builder {
 const char *headline_tag(enum headline_kind kind)
 {
 	static const char *const tags[] = {
-		[HEADLINE_FAULT] = "FAULT", [HEADLINE_HUNG] = "HUNG",	[HEADLINE_HELD] = "HELD",
+		[HEADLINE_FAULT] = "FAULT", [HEADLINE_CAUSE] = "CAUSE", [HEADLINE_ALSO] = "ALSO",
+		[HEADLINE_HUNG] = "HUNG", [HEADLINE_HELD] = "HELD",
 		[HEADLINE_UNSURE] = "UNSURE", [HEADLINE_SLOW] = "SLOW", [HEADLINE_WAITS] = "WAITS",
 		[HEADLINE_FINE] = "",
 	};
@@ -382,6 +383,23 @@ static void add_faults(struct builder *b)
 			    s->devices[i].gpu_id, NULL);
 }
 
+/* Who keeps others from going on, where it was asked what they wait for: culprits come first. */
+static void add_causes(struct builder *b)
+{
+	const struct rpc_why_get_result *y = &b->s->why;
+	const size_t n = b->s->has_why ? y->n_causes : 0;
+
+	for (size_t i = 0; i < n && y->causes[i].culprit; i++) {
+		const enum headline_kind kind = i ? HEADLINE_ALSO : HEADLINE_CAUSE;
+		const char *confidence = rpc_enum_name(&rpc_confidence_enum, y->causes[i].confidence);
+
+		if (is_full(b, kind))
+			continue;
+		out_fmt(&b->text, "%s  [%s]", y->causes[i].text, confidence ? confidence : "?");
+		end_line(b, kind);
+	}
+}
+
 /* ------------------------------------------------------------------ one snapshot ------------- */
 
 static void add_held(struct builder *b)
@@ -493,6 +511,7 @@ static void add_fine(struct builder *b)
 static void make_single(struct builder *b)
 {
 	add_faults(b);
+	add_causes(b);
 	if (!b->ret->n)
 		add_fine(b);
 	add_held(b);
@@ -595,6 +614,7 @@ static void make_compared(struct builder *b)
 	const struct rpc_comparison *c = b->in->comparison;
 
 	add_faults(b);
+	add_causes(b);
 	add_queues(b, RPC_PROGRESS_HUNG, HEADLINE_HUNG);
 	add_held(b);
 	/* A reason that holds for all queues is told once. */

@@ -23,6 +23,8 @@
 /** What a line says, the worst first. */
 enum headline_kind {
 	HEADLINE_FAULT,	 /**< Waves, a queue or a device raised an exception. */
+	HEADLINE_CAUSE,	 /**< Somebody keeps waves or queues from going on, by what they wait for. */
+	HEADLINE_ALSO,	 /**< And somebody else does. */
 	HEADLINE_HUNG,	 /**< A queue stands still. */
 	HEADLINE_HELD,	 /**< A debugger keeps a queue suspended. */
 	HEADLINE_UNSURE, /**< A comparison does not tell. */

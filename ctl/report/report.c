@@ -34,6 +34,8 @@ static const char *style_of(enum headline_kind kind, bool complete)
 {
 	switch (kind) {
 	case HEADLINE_FAULT:
+	case HEADLINE_CAUSE:
+	case HEADLINE_ALSO:
 	case HEADLINE_HUNG:
 		return "bad";
 	case HEADLINE_HELD:

@@ -117,6 +117,12 @@ def test_the_first_line_says_that_a_rank_waits_for_another_one(vendor, name):
         assert "nothing waits" not in shown.stdout and "CAUSE" not in shown.stdout and "MAYBE" not in shown.stdout, shown.stdout
 
 
+def test_a_snapshot_begins_with_the_cause():
+    shown = why("amd", "own-stream", "--why", verb="snapshot").stdout
+    assert shown.startswith("CAUSE  a circle: packet 1 of queue 0 (gemm) waits for signal 0x"), shown
+    assert "No fault" not in shown and shown.count("CAUSE") == 1, shown
+
+
 @pytest.mark.parametrize(("vendor", "name"), [("amd", "crossed-collectives"), ("cuda", "late-rank")])
 def test_a_snapshot_says_for_whom_a_rank_waits(vendor, name):
     shown = why(vendor, name, "--why", verb="snapshot")

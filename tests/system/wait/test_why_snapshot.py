@@ -30,7 +30,10 @@ def test_each_row_of_waves_that_wait_has_a_line():
         print(shown.stdout, shown.stderr)
         assert shown.returncode == 0
         # The rows are those of the table: faults first.
-        assert "\nCAUSE  wave 3 of workgroup (0,0,0) of gemm, at gemm+0x80, has stopped" in shown.stdout
+        lines = shown.stdout.splitlines()
+        assert lines[0].startswith("FAULT  ")
+        assert lines[1].startswith("CAUSE  wave 3 of workgroup (0,0,0) of gemm, at gemm+0x80, has stopped")
+        assert shown.stdout.count("CAUSE") == 1
         assert "\n2      waves 0-2 of workgroup (0,0,0) of gemm wait at a barrier, at gemm+0x40" in shown.stdout
         assert "so do 2 more workgroups [proven]" in words_of(shown)
         plain = s.ctl("snapshot", s.app.pid)

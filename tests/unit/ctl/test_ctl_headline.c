@@ -251,8 +251,47 @@ static void latched_exceptions_and_records(void)
 	      "FAULT queue preemption error: latched on queue 3 of GPU 0\n");
 }
 
+/* Who keeps others from going on stands behind faults alone, and nobody is said to be well then. */
+static void who_does_not_come_is_told_first(void)
+{
+	struct rpc_wait_cause causes[] = { { .text = "a circle", .culprit = true },
+					   { .text = "the host", .culprit = true, .confidence = RPC_CONFIDENCE_INFERRED },
+					   { .text = "who runs" } };
+	static const struct {
+		const char *before, *after;
+		size_t first;
+		const char *want;
+	} rows[] = {
+		{ NULL, "q0:5/12 g100:64@0/5", 0,
+		  "CAUSE a circle  [proven]\nALSO the host  [inferred]\n"
+		  "WAITS queue 0: 7 packets wait behind 0x100 (64 waves)\n" },
+		{ NULL, "q0:5/5 g200:2@0/5!", 1,
+		  "FAULT memory violation: 2 waves at 0x200, GPU 0, queue 0\nCAUSE the host  [inferred]\n" },
+		{ NULL, "q0:5/5 g100:2@0/5", 2, " No fault: 2 waves of 1 queue, no packet waits\n" },
+		{ "q0:5/12 g100:64@0/5", "q0:5/12 g100:64@0/5", 1,
+		  "CAUSE the host  [inferred]\nHUNG queue 0: no packet for 2.0 s; 7 wait behind 0x100 (64 waves)\n" },
+		{ "q0:5/12 g100:64@0/5", "q0:7/12 g100:64@0/7", 1, "CAUSE the host  [inferred]\n" },
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		auto_rpc_arena struct rpc_arena arena;
+		struct snapshot_build b, e;
+		struct rpc_comparison c;
+
+		rpc_arena_init(&arena, 0);
+		snapshot_build(&b, 1, rows[i].before ? rows[i].before : "");
+		snapshot_build(&e, 2000001, rows[i].after);
+		e.s.has_why = true;
+		e.s.why.causes = causes + rows[i].first;
+		e.s.why.n_causes = TEST_COUNT(causes) - rows[i].first;
+		TEST_ROW_EQ(i, compare_snapshots(&arena, &b.s, &e.s, false, &c), 0);
+		check((int)i, &arena,
+		      &(struct headline_input){ .snapshot = &e.s, .comparison = rows[i].before ? &c : NULL }, rows[i].want);
+	}
+}
+
 TEST_SUITE(ctl_headline, TEST(one_snapshot_never_overclaims), TEST(two_snapshots_tell_what_is_hung),
-	   TEST(what_was_not_stopped_is_not_judged),
+	   TEST(what_was_not_stopped_is_not_judged), TEST(who_does_not_come_is_told_first),
 	   TEST(too_short_is_told_once),
 	   TEST(a_longer_standstill_is_told), TEST(nvidia_has_its_words),
 	   TEST(waves_that_have_diverged_are_told), TEST(latched_exceptions_and_records));
