@@ -51,6 +51,18 @@ static void put_waits(struct dap_page *p, const struct dap_thread *t, const stru
 						     r->n_waits - WAITS_SHOWN == 1 ? "" : "s"));
 }
 
+/*
+ * Most causes take two samples.  They are not taken here: while the session keeps the queues stopped nothing moves, so
+ * that this time does not count, and while they run the editor asks when it likes.
+ */
+static const char *samples_text(struct dap *d)
+{
+	if (dap_is_core(d))
+		return "one, as of every core: it does not tell for how long anything waits";
+	return rpc_arena_printf(&d->arena, "one, which does not tell for how long anything waits: "
+					   "`gpu-agentctl why %u --twice` compares two when the GPU runs", d->pid);
+}
+
 int dap_open_why(struct dap_page *p, const struct dap_ref *ref, struct agent_err *err)
 {
 	struct dap *d = p->d;
@@ -65,6 +77,7 @@ int dap_open_why(struct dap_page *p, const struct dap_ref *ref, struct agent_err
 	for (size_t i = 0; i < r.n_causes && r.causes[i].culprit; i++)
 		put(p, "cause", r.causes[i].text, r.causes[i].confidence);
 	put_waits(p, &ref->snap->threads[ref->thread], &r);
+	put_text(p, "samples", samples_text(d));
 	for (size_t i = 0; i < r.n_missing; i++)
 		put_text(p, "missing", r.missing[i]);
 	return 0;

@@ -40,7 +40,7 @@ def screen(a):
         frames = a.call("stackTrace", threadId=thread["id"])["stackFrames"]
         scopes = a.call("scopes", frameId=frames[0]["id"])["scopes"]
         rows = [(s["name"], v["name"], v["value"]) for s in scopes for v in a.variables(s["variablesReference"])
-                if v["name"] != "syscall_lanes"]
+                if v["name"] not in ("syscall_lanes", "samples")]
         shown += [thread["name"], *({k: v for k, v in f.items() if k != "id"} for f in frames), *rows]
     pc = a.frame()["instructionPointerReference"]
     lines = a.call("disassemble", memoryReference=pc, instructionOffset=-4, instructionCount=12)["instructions"]
@@ -87,6 +87,16 @@ def as_the_process(s, faulting):
         assert a.finish() == 0
         wait_until(lambda: ended(reader), "what reads the core ends")
     return stopped
+
+
+def test_why_says_that_a_core_is_one_sample():
+    with amd() as s:
+        core = dump(s)
+        with Adapter(NO_AGENT) as a:
+            a.start(coreFile=str(core))
+            a.event("stopped")
+            assert a.values("Why", 1)["samples"] == "one, as of every core: it does not tell for how long anything waits"
+            a.finish()
 
 
 def test_amd_core():

@@ -255,6 +255,7 @@ def test_why_says_what_waves_wait_for():
         why = a.values("Why", waiting)
         assert "has stopped (memory_violation)" in why["cause"] and why["cause"].endswith(("[inferred]", "[proven]")), why
         assert why["waits"].startswith("waves 0-2 of workgroup") and "missing: wave 3 " in why["waits"], why
+        assert f"`gpu-agentctl why {s.app.pid} --twice`" in why["samples"], why
         stopped = a.values("Why", next(t["id"] for t in threads if t["id"] != waiting))
         assert stopped["waits"] == "not known of these waves" and stopped["elsewhere"] == why["waits"], stopped
         scope, = [x for x in a.call("scopes", frameId=a.frame(waiting)["id"])["scopes"] if x["name"] == "Why"]
