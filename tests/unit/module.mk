@@ -120,7 +120,7 @@ test_worker_target_cuda_deps += $(cudbg_slots)
 # The target exchanges a file between two opens of it.
 test_worker_code_ldlibs += -Xlinker --wrap=openat
 # Samples lie seconds apart, which nobody waits for.
-test_worker_wait_ldlibs += -Xlinker --wrap=clock_now_ns
+test_worker_wait_ldlibs += -Xlinker --wrap=clock_now_ns $(addprefix -Xlinker --wrap=rpc_arena_,array printf strdup)
 
 define symbols_test
 $(call unit_test,symbols_$(1),symbols base,$(symbols_ldlibs))

@@ -72,16 +72,19 @@ static const struct rpc_wait *wait_of(const struct rpc_why_get_result *r, uint32
 	return n->has_wait && n->wait < r->n_waits ? &r->waits[n->wait] : NULL;
 }
 
+/* "" where memory ends. */
 static const char *place_of(struct ctl *c, const struct rpc_wait_at *at)
 {
-	return at->place ? at->place : rpc_arena_printf(&c->arena, "0x%" PRIx64, at->pc);
+	const char *text = at->place ? at->place : rpc_arena_printf(&c->arena, "0x%" PRIx64, at->pc);
+
+	return text ? text : "";
 }
 
 static const char *kind_text(struct ctl *c, enum rpc_wait_kind kind)
 {
-	const char *words = wait_kind_words(kind);
+	const char *words = wait_kind_words(kind), *name = words ? words : name_of(c, &rpc_wait_kind_enum, kind);
 
-	return words ? words : name_of(c, &rpc_wait_kind_enum, kind);
+	return name ? name : "";
 }
 
 /* What a node of a chain says. */
@@ -122,11 +125,11 @@ static uint32_t print_chain(struct ctl *c, const struct rpc_why_get_result *r, u
 
 	for (unsigned i = 0; e && i < CHAIN_MAX && !is_seen(seen, i, e->from); i++) {
 		const struct rpc_wait *w = wait_of(r, e->from);
+		const char *text = link_text(c, r, e->from);
 
 		seen[i] = e->from;
 
-		why_line(c, "", rpc_arena_printf(&c->arena, "<- %s", link_text(c, r, e->from)),
-			 confidence_of(c, e->confidence));
+		why_line(c, "", rpc_arena_printf(&c->arena, "<- %s", text ? text : ""), confidence_of(c, e->confidence));
 		waits += w != NULL;
 		if (w && w->alike > alike)
 			alike = w->alike;
@@ -195,10 +198,10 @@ static const char *waits_text(struct ctl *c, const struct rpc_why_get_result *r)
  */
 static const char *no_culprit(struct ctl *c, const struct rpc_why_get_result *r, const char *ranks)
 {
-	const bool waits = !ranks || r->n_waits;
+	const char *waits = !ranks || r->n_waits ? waits_text(c, r) : NULL;
 
 	return rpc_arena_printf(&c->arena, "no culprit found%s: %s%s%s", ranks ? " in this process" : "",
-				ranks ? ranks : "", ranks && waits ? "; " : "", waits ? waits_text(c, r) : "");
+				ranks ? ranks : "", ranks && waits ? "; " : "", waits ? waits : "");
 }
 
 /* What may be the cause, if nothing else may be it as well; never beside a culprit. */
@@ -226,8 +229,10 @@ void why_page_causes(struct ctl *c, const struct rpc_why_get_result *r)
 	size_t causes = c->verbose ? r->n_causes : CAUSES_SHOWN, n = 0;
 
 	if (only) {
+		const char *waits = waits_text(c, r);
+
 		print_cause(c, r, only, "MAYBE");
-		why_line(c, "", rpc_arena_printf(&c->arena, "it need not be the cause: %s", waits_text(c, r)), NULL);
+		why_line(c, "", rpc_arena_printf(&c->arena, "it need not be the cause: %s", waits ? waits : ""), NULL);
 		return;
 	}
 	for (; n < r->n_causes && r->causes[n].culprit && n < causes; n++)

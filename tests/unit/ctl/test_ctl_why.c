@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include <string.h>
+
 #include "base/cleanup.h"
 #include "ctl/verbs/wait/page.h"
 #include "testlib.h"
@@ -90,5 +92,34 @@ static void a_chain_ends_where_it_comes_round(void)
 				"       <- a  [proven]\n");
 }
 
+/* ------------------------------------------------------------------ memory ------------------- */
+
+/* Whatever there is no room for, what is shown is text of the document, or none. */
+static void memory_may_end_anywhere(void)
+{
+	uint32_t others[] = { 2, 3 };
+	struct rpc_collective k = { .operation = "AllReduce", .algorithm = "RING", .type = "f32", .reduction = "Sum",
+				    .has_number = true, .rank = 1, .ranks = 4, .waits_for = others, .n_waits_for = 2 };
+	struct rpc_wait wait = { .who = "wave 0", .text = "wave 0 waits", .kind = RPC_WAIT_KIND_BARRIER, .alike = 3,
+				 .waves = 1, .has_at = true, .at = { .pc = 0x100 } };
+	struct rpc_wait_node nodes[] = { { .text = "the host" }, { .text = "wave 0", .has_wait = true } };
+	struct rpc_wait_edge edge = { .from = 1, .to = 0 };
+	struct rpc_wait_cause cause = { .text = "the host", .culprit = true, .waits = 9 };
+	struct rpc_why_get_result r = { .samples = 1, .waits = &wait, .n_waits = 1, .nodes = nodes, .n_nodes = 2,
+					.edges = &edge, .n_edges = 1, .causes = &cause, .n_causes = 1,
+					.collectives = &k, .n_collectives = 1 };
+
+	for (size_t limit = 1; limit < 4096; limit += 8) {
+		out_reset(&ctl.output.text);
+		rpc_arena_init(&ctl.arena, limit);
+		cause.culprit = limit / 8 % 2;
+		why_page_causes(&ctl, &r);
+		why_page_waits(&ctl, &r);
+		TEST_ROW_EQ(limit, strstr(ctl.output.text.data, "(null)") != NULL, false);
+		TEST_ROW_EQ(limit, strstr(ctl.output.text.data, "WAITS  wave 0 waits") != NULL, true);
+		rpc_arena_deinit(&ctl.arena);
+	}
+}
+
 TEST_SUITE(ctl_why, TEST(one_wait_is_told_as_one), TEST(ranks_are_told_first),
-	   TEST(a_chain_ends_where_it_comes_round));
+	   TEST(a_chain_ends_where_it_comes_round), TEST(memory_may_end_anywhere));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Queues that are read while they run: what has moved between two reads is not told.  What is said of warps. */
+#include <stdarg.h>
 #include <stdlib.h>
 
 #include "agentd/worker/spin/spin.h"
@@ -186,6 +187,8 @@ static int list_object(struct target *t, struct rpc_arena *a, struct code_list *
 	(void)t;
 	ret->objects = rpc_arena_array(a, 1, sizeof(*ret->objects));
 	ret->n_objects = 1;
+	if (!ret->objects)
+		return -ENOMEM;
 	ret->objects[0] = (struct code_object){ .uri = "0", .bias = BIAS };
 	return 0;
 }
@@ -235,7 +238,7 @@ struct told {
 	struct rpc_why_get_result why;
 };
 
-static void tell_next(struct told *to, const uint32_t at[4], const struct wave_saved *saved, bool has_since)
+static int try_next(struct told *to, const uint32_t at[4], const struct wave_saved *saved, bool has_since)
 {
 	struct target t = { .ops = &gfx12_5, .memory = { .fd = -1, .read = read_nothing } };
 	struct target_device device = { .rpc = { .gpu_id = 7, .has_gfx_target_version = true,
@@ -244,6 +247,7 @@ static void tell_next(struct told *to, const uint32_t at[4], const struct wave_s
 	struct wave waves[4];
 	struct snapshot seen = { .devices = &device, .n_devices = 1, .waves = { .waves = waves, .n_waves = 4 } };
 	struct agent_err err = { 0 };
+	int r;
 
 	to->why = (struct rpc_why_get_result){ 0 };
 	for (uint32_t i = 0; i < 4; i++) {
@@ -253,8 +257,14 @@ static void tell_next(struct told *to, const uint32_t at[4], const struct wave_s
 					  .wave_in_group = (uint8_t)i, .saved = *saved };
 		waves[i].saved.named = i ? NULL : saved->named;
 	}
-	TEST_EQ(wait_tell(&t, &to->arena, &o, &seen, &to->history, &to->why, &err), 0);
+	r = wait_tell(&t, &to->arena, &o, &seen, &to->history, &to->why, &err);
 	symbols_cache_destroy(t.code_cache);
+	return r;
+}
+
+static void tell_next(struct told *to, const uint32_t at[4], const struct wave_saved *saved, bool has_since)
+{
+	TEST_EQ(try_next(to, at, saved, has_since), 0);
 }
 
 static size_t culprits_of(const struct told *to)
@@ -397,6 +407,95 @@ static void a_circle_that_moves_accuses_nobody(void)
 	forget(&to);
 }
 
+/* ------------------------------------------------------------------ memory ------------------- */
+
+/* Which piece of memory is not there, counted down; 0: all are. */
+static unsigned int lacking;
+
+static bool lacks(struct rpc_arena *a)
+{
+	if (!lacking || --lacking)
+		return false;
+	a->error = -ENOMEM;
+	return true;
+}
+
+char *__real_rpc_arena_strdup(struct rpc_arena *a, const char *text);
+char *__wrap_rpc_arena_strdup(struct rpc_arena *a, const char *text);
+char *__wrap_rpc_arena_strdup(struct rpc_arena *a, const char *text)
+{
+	return lacks(a) ? NULL : __real_rpc_arena_strdup(a, text);
+}
+
+void *__real_rpc_arena_array(struct rpc_arena *a, size_t n, size_t size);
+void *__wrap_rpc_arena_array(struct rpc_arena *a, size_t n, size_t size);
+void *__wrap_rpc_arena_array(struct rpc_arena *a, size_t n, size_t size)
+{
+	return lacks(a) ? NULL : __real_rpc_arena_array(a, n, size);
+}
+
+char *__wrap_rpc_arena_printf(struct rpc_arena *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
+char *__wrap_rpc_arena_printf(struct rpc_arena *a, const char *format, ...)
+{
+	va_list list;
+	char *text;
+
+	if (lacks(a))
+		return NULL;
+	va_start(list, format);
+	text = rpc_arena_vprintf(a, format, list);
+	va_end(list);
+	return text;
+}
+
+/*
+ * Texts are made of others, any of which may be the one that has no room, while a shorter one has.
+ * @return how many pieces of memory it took.
+ */
+static unsigned int tell_without_each(const uint32_t at[4], const struct wave_saved *saved)
+{
+	unsigned int n = 0;
+	int r = -1;
+
+	while (r < 0 && n < 10000) {
+		struct told to = { 0 };
+
+		make_object();
+		rpc_arena_init(&to.arena, 1 << 22);
+		lacking = ++n;
+		r = try_next(&to, at, saved, false);
+		TEST_ROW_EQ(n, r < 0, rpc_arena_error(&to.arena) != 0);
+		forget(&to);
+	}
+	TEST_EQ(lacking != 0, true);
+	lacking = 0;
+	return n - 1;
+}
+
+/* One or several, also where memory has ended and nobody is named. */
+static void who_waits_has_a_verb(void)
+{
+	static const struct {
+		const char *who, *verb;
+	} rows[] = { { NULL, "waits" }, { "", "waits" }, { "wave 3 of gemm", "waits" }, { "waves 0-2 of gemm", "wait" },
+		     { "lanes 1-31 of warp 0", "wait" }, { "warp 1 and lanes 2-31 of warp 0", "wait" },
+		     { "warp 1 of block (0,0,0) of this and that", "waits" } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		TEST_ROW_STR(i, look_verb(rows[i].who), rows[i].verb);
+}
+
+static void any_piece_of_memory_may_lack(void)
+{
+	static const uint32_t circle[4] = { NAMED_AT, NAMED_AT, BLOCK_AT, BLOCK_AT },
+			      late[4] = { NAMED_AT, NAMED_AT, NAMED_AT, 0 };
+	const uint32_t named[WAITS_NAMED_BARRIERS] = { STATE(4, 2) };
+	const struct wave_saved saved = { .named = named, .barrier = STATE(4, 2) };
+
+	TEST_EQ(tell_without_each(circle, &saved) > 20, true);
+	TEST_EQ(tell_without_each(late, &saved) > 20, true);
+}
+
 /* ------------------------------------------------------------------ warps -------------------- */
 
 /* What is said of place 0, where lane 1 of warp 0 is, and one lane of another warp. */
@@ -532,7 +631,7 @@ TEST_SUITE(worker_wait, TEST(lanes_may_be_at_any_address), TEST(what_stands_stil
 	   TEST(a_queue_that_goes_on_between_both_passes_is_left_out),
 	   TEST(named_barriers_are_told_with_their_number), TEST(without_their_states_waves_may_be_missing),
 	   TEST(workgroups_of_a_cluster_are_counted), TEST(who_waits_at_another_barrier_is_no_end),
-	   TEST(a_circle_that_moves_accuses_nobody),
+	   TEST(a_circle_that_moves_accuses_nobody), TEST(any_piece_of_memory_may_lack), TEST(who_waits_has_a_verb),
 	   TEST(lanes_are_told_of_their_own_warp), TEST(warps_beyond_the_mask_are_not_told_as_others),
 	   TEST(warps_without_a_number_are_not_warp_0), TEST(only_who_is_known_to_have_exited_is_told_so),
 	   TEST(one_thing_that_is_missing_hides_no_other));
