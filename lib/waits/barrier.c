@@ -149,8 +149,8 @@ static void by_named_counts(const struct waits_block *b, uint32_t elsewhere, str
 	uint32_t lacking = counts ? s->members - s->signals : 1;
 
 	/* Without counts those that wait may be at several barriers, and wait for each other. */
-	m->candidates = !counts || lacking != elsewhere;
-	m->missing = lacking < elsewhere ? lacking : elsewhere;
+	m->candidates = !counts || lacking != elsewhere + m->ended;
+	m->missing = lacking;
 	m->confidence = waits_weaker(m->confidence, WAITS_INFERRED);
 }
 
@@ -159,10 +159,12 @@ int waits_block_missing(const struct waits_block *b, struct waits_missing *ret)
 	uint32_t elsewhere = b->seen - b->waiting;
 	struct waits_missing m = { .missing = elsewhere, .confidence = b->confidence };
 
-	if (b->waiting > b->seen || !elsewhere || b->family >= WAITS_FAMILY_COUNT)
-		return -ENODATA;
 	if (b->expects > b->seen)
 		m.ended = b->expects - b->seen;
+	if (b->waiting > b->seen || b->family >= WAITS_FAMILY_COUNT)
+		return -ENODATA;
+	if (!elsewhere && (b->which != WAITS_BARRIER_NAMED || !m.ended))
+		return -ENODATA;
 	if (b->which == WAITS_BARRIER_NAMED)
 		by_named_counts(b, elsewhere, &m);
 	else if (b->family >= WAITS_GFX12)

@@ -96,9 +96,10 @@ struct waits_block {
 
 /** Who has not come to the barrier. */
 struct waits_missing {
-	uint32_t missing; /**< How many of the waves that are there but do not wait have not arrived. */
-	bool candidates;  /**< It is not known which of them: some have arrived already. */
-	uint32_t ended;	  /**< Waves that were launched and are gone: no barrier but a named one waits for them. */
+	/** How many of the waves that are there but do not wait have not arrived; at a named barrier, of all. */
+	uint32_t missing;
+	bool candidates; /**< It is not known which of them: some have arrived already. */
+	uint32_t ended; /**< Waves that were launched and are gone: no barrier but a named one waits for them. */
 	enum waits_confidence confidence;
 };
 
@@ -107,7 +108,8 @@ struct waits_missing {
  *
  * An ended wave holds no barrier of AMD but a named one: those missing are always among the waves that are there.  At a
  * named one any wave of the workgroup can come, as often as it likes: of these all is inferred, and without its state
- * it may be any of those that are elsewhere, or one that waits at another one.
+ * it may be any of those that are elsewhere, or one that waits at another one.  Those that have ended may be missing
+ * there as well, since they have not left it.
  * @return 0; -ENODATA: nobody is missing of those that are known, so it is not known why anyone waits.
  */
 int waits_block_missing(const struct waits_block *b, struct waits_missing *ret);

@@ -370,6 +370,34 @@ static void add_party(struct look *l, size_t wait, const struct block *b, uint32
 	};
 }
 
+/* Numbers of those of so many waves that are not there; 0: it is not known which these are. */
+static uint64_t ended_numbers(const struct block *b)
+{
+	const uint32_t launched = b->waves->group_waves;
+	uint64_t numbers = launched < 64 ? (UINT64_C(1) << launched) - 1 : UINT64_MAX;
+
+	for (uint32_t i = 0; i < b->n; i++) {
+		if (!b->waves[i].has_wave_in_group || b->waves[i].wave_in_group >= 64)
+			return 0;
+		numbers &= ~(UINT64_C(1) << b->waves[i].wave_in_group);
+	}
+	return launched > 64 ? 0 : numbers;
+}
+
+/* Waves that have ended have not left a named barrier: as one party, for which there is room. */
+static void add_ended(struct look *l, struct rpc_wait *to, const struct block *b, uint32_t n)
+{
+	const uint64_t numbers = ended_numbers(b);
+	const char *has = n == 1 ? "has" : "have", *word = n == 1 ? "wave" : "waves", *what;
+	auto_out struct out o = { 0 };
+
+	bit_list_print(numbers, &o);
+	what = numbers && o.data ? rpc_arena_printf(l->arena, "%s %s, which %s ended", word, o.data, has) :
+				   rpc_arena_printf(l->arena, "%u %s, which %s ended", n, word, has);
+	if (what)
+		to->missing[to->n_missing++] = (struct rpc_wait_party){ .what = what, .state = RPC_WAIT_END_GONE };
+}
+
 /* ------------------------------------------------------------------ one workgroup ------------ */
 
 static const char *numbers_text(struct look *l, const struct block *b, uint8_t does)
@@ -458,17 +486,22 @@ static void add_evidence(struct look *l, struct rpc_wait *w, const struct block 
 		look_add_evidence(l, w, "instruction", "not seen");
 }
 
-/* How many have to come, and have: workgroups to the barrier of a cluster, else waves. */
-static void fill_counts(struct rpc_wait *to, const struct waits_block *c)
+/*
+ * How many have to come, and have: workgroups to the barrier of a cluster, else waves.  No workgroup's own barrier
+ * waits for waves that have ended.
+ */
+static void fill_counts(struct look *l, struct rpc_wait *to, const struct waits_block *c)
 {
 	const bool by_word = c->which != WAITS_BARRIER_BLOCK;
 
 	if (by_word && (!c->state.valid || !c->same_words))
 		return;
-	to->expects = by_word ? c->state.members : c->expects;
-	to->has = by_word ? c->state.signals : c->waiting;
-	to->has_expects = to->expects != 0;
-	to->has_has = true;
+	to->expects = by_word ? c->state.members : c->seen;
+	to->has = by_word ? c->state.signals : c->seen - to->missing_count;
+	to->has_has = by_word || (c->expects && (c->seen >= c->expects || look_has_all_waves(l)));
+	to->has_expects = to->has_has && to->expects;
+	if (to->has_expects)
+		to->missing_count = to->expects > to->has ? to->expects - to->has : 0;
 }
 
 static void fill(struct look *l, size_t wait, const struct block *b)
@@ -478,7 +511,7 @@ static void fill(struct look *l, size_t wait, const struct block *b)
 
 	look_tell_wave(l, to, w);
 	to->at.instruction = b->at.found ? waits_op_name(b->at.op) : NULL;
-	fill_counts(to, &b->counts);
+	fill_counts(l, to, &b->counts);
 	add_evidence(l, to, b);
 }
 
@@ -501,9 +534,14 @@ static const char *who_text(struct look *l, const struct block *b)
 }
 
 /* Which workgroups a cluster has is not saved: who is missing at its barrier is not known. */
-static bool find_missing(const struct block *b, struct waits_missing *ret)
+static bool find_missing(struct look *l, const struct block *b, struct waits_missing *ret)
 {
-	if (b->counts.which == WAITS_BARRIER_CLUSTER || waits_block_missing(&b->counts, ret) < 0)
+	struct waits_block counts = b->counts;
+
+	/* Who is not there may just not have been read. */
+	if (!look_has_all_waves(l))
+		counts.expects = 0;
+	if (counts.which == WAITS_BARRIER_CLUSTER || waits_block_missing(&counts, ret) < 0)
 		return false;
 	if (b->undecoded)
 		ret->confidence = waits_weaker(ret->confidence, WAITS_INFERRED);
@@ -524,7 +562,7 @@ static void add_wait(struct look *l, const struct block *b, uint64_t shape)
 
 	if (!w)
 		return;
-	find_missing(b, &m);
+	find_missing(l, b, &m);
 	note_waiters(l, b, wait);
 	w->first = b->waves;
 	w->shape = shape;
@@ -533,7 +571,7 @@ static void add_wait(struct look *l, const struct block *b, uint64_t shape)
 	w->rpc.confidence = (enum rpc_confidence)m.confidence;
 	w->rpc.missing_count = m.missing;
 	w->rpc.has_candidates = w->rpc.candidates = m.candidates;
-	w->rpc.missing = rpc_arena_array(l->arena, b->n - b->counts.waiting, sizeof(*w->rpc.missing));
+	w->rpc.missing = rpc_arena_array(l->arena, b->n - b->counts.waiting + 1, sizeof(*w->rpc.missing));
 	fill(l, wait, b);
 }
 
@@ -564,11 +602,13 @@ static void add_parties(struct look *l, const struct block *b)
 	struct waits_missing m;
 
 	if (wait == WAIT_NONE || l->waits[wait].first != b->waves || !l->waits[wait].rpc.missing ||
-	    !find_missing(b, &m))
+	    !find_missing(l, b, &m))
 		return;
 	for (uint32_t i = 0; i < b->n; i++)
 		if (b->does[i] != DOES_WAIT)
 			add_party(l, wait, b, i, &m);
+	if (b->counts.which == WAITS_BARRIER_NAMED && m.ended)
+		add_ended(l, &l->waits[wait].rpc, b, m.ended);
 }
 
 /* ------------------------------------------------------------------ all of them -------------- */

@@ -356,17 +356,6 @@ static void add_party(struct look *l, const struct look_grid *g, const struct wo
 	};
 }
 
-/* What is missing of registers does not make waves absent. */
-static bool are_all_seen(const struct look *l)
-{
-	const struct target_waves *t = &l->seen->waves;
-
-	for (size_t i = 0; i < t->n_missing; i++)
-		if (!str_starts_with(t->missing[i], "registers: "))
-			return false;
-	return true;
-}
-
 /* Another dispatch, or one that is not known, has waves on the device: workgroups may wait for the room they take. */
 static bool has_others(const struct look *l, const struct look_grid *g)
 {
@@ -422,7 +411,7 @@ static const char *absent_text(struct look *l, const struct look_grid *g, uint32
 static void add_absent(struct look *l, const struct look_grid *g, uint32_t n, uint32_t come)
 {
 	struct look_wait *w = &l->waits[g->wait];
-	bool is_firm = come == g->has && are_all_seen(l) && !has_others(l, g);
+	bool is_firm = come == g->has && look_has_all_waves(l) && !has_others(l, g);
 	bool was_firm = look_is_same(l, hash_mix(name_of(g->first)), is_firm);
 	bool is_gone = is_firm && was_firm && !w->changed && l->apart_ns >= LOOK_STILL_NS;
 	const enum waits_end end = is_gone ? WAITS_END_GONE : WAITS_END_UNKNOWN;

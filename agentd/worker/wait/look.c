@@ -182,6 +182,17 @@ bool look_is_nvidia(const struct look *l)
 	return l->target->ops->vendor == RPC_VENDOR_NVIDIA;
 }
 
+/* What is missing of registers does not make waves absent. */
+bool look_has_all_waves(const struct look *l)
+{
+	const struct target_waves *t = &l->seen->waves;
+
+	for (size_t i = 0; i < t->n_missing; i++)
+		if (!str_starts_with(t->missing[i], "registers: "))
+			return false;
+	return true;
+}
+
 enum waits_family look_family(const struct look *l, const struct wave *w)
 {
 	for (size_t i = 0; i < l->seen->n_devices; i++) {

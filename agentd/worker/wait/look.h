@@ -143,6 +143,8 @@ void look_tell_wave(struct look *l, struct rpc_wait *to, const struct wave *w);
 const char *look_place(struct look *l, const struct rpc_wait_at *at);
 /** @return whether the devices are NVIDIA's. */
 bool look_is_nvidia(const struct look *l);
+/** @return whether no wave is missing: one that is not there has ended, or was never started. */
+bool look_has_all_waves(const struct look *l);
 /** @return which generation a wave's device is of. */
 enum waits_family look_family(const struct look *l, const struct wave *w);
 

@@ -216,11 +216,21 @@ static void named_barriers_have_candidates(void)
 	b.state = waits_barrier_state_read(STATE(1, 0));
 	TEST_EQ_FATAL(waits_block_missing(&b, &m), 0);
 	TEST_EQ(m.missing == 1 && m.candidates, true);
-	/* More lack than are there: those that have ended may have been it. */
+	/* More lack than were ever there, or fewer than are left with those that have ended: it may be any of them. */
 	b.state = waits_barrier_state_read(STATE(10, 6));
 	b.seen = 7;
 	TEST_EQ_FATAL(waits_block_missing(&b, &m), 0);
+	TEST_EQ(m.missing == 4 && m.candidates && m.ended == 1, true);
+	b.state = waits_barrier_state_read(STATE(7, 6));
+	TEST_EQ_FATAL(waits_block_missing(&b, &m), 0);
 	TEST_EQ(m.missing == 1 && m.candidates && m.ended == 1, true);
+	/* Those that have ended have not left it: with whoever is there, they are all. */
+	b.state = waits_barrier_state_read(STATE(8, 6));
+	TEST_EQ_FATAL(waits_block_missing(&b, &m), 0);
+	TEST_EQ(m.missing == 2 && !m.candidates && m.ended == 1, true);
+	b.seen = 6;
+	TEST_EQ_FATAL(waits_block_missing(&b, &m), 0);
+	TEST_EQ(m.missing == 2 && !m.candidates && m.ended == 2, true);
 	b.seen = 8;
 	b.same_words = false;
 	TEST_EQ_FATAL(waits_block_missing(&b, &m), 0);

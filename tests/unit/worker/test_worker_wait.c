@@ -238,6 +238,11 @@ struct told {
 	struct rpc_why_get_result why;
 };
 
+/* The place of a wave that has ended, in waves that come last. */
+#define ENDED UINT32_MAX
+/* What is missing of the waves; NULL: all were read. */
+static const char *unread;
+
 static int try_next(struct told *to, const uint32_t at[4], const struct wave_saved *saved, bool has_since)
 {
 	struct target t = { .ops = &gfx12_5, .memory = { .fd = -1, .read = read_nothing } };
@@ -250,7 +255,10 @@ static int try_next(struct told *to, const uint32_t at[4], const struct wave_sav
 	int r;
 
 	to->why = (struct rpc_why_get_result){ 0 };
+	seen.waves.missing = &unread;
+	seen.waves.n_missing = unread != NULL;
 	for (uint32_t i = 0; i < 4; i++) {
+		seen.waves.n_waves -= at[i] == ENDED;
 		waves[i] = (struct wave){ .pc = BIAS + TEXT + at[i], .gpu_id = 7, .queue_id = 3, .index = i,
 					  .group_waves = 4, .state = RPC_WAVE_STATE_RUNNING, .has_dispatch = true,
 					  .has_workgroup = true, .has_wave_in_group = true,
@@ -332,6 +340,66 @@ static void named_barriers_are_told_with_their_number(void)
 	forget(&to);
 }
 
+/* They have not left the barrier; and where not all waves were read, nobody is said to have ended. */
+static void waves_that_have_ended_lack_at_named_barriers(void)
+{
+	static const uint32_t at[4] = { NAMED_AT, NAMED_AT, ENDED, ENDED };
+	const uint32_t named[WAITS_NAMED_BARRIERS] = { STATE(4, 2) };
+	const struct wave_saved saved = { .named = named };
+	const struct rpc_wait *w;
+	struct told to;
+
+	tell(&to, at, &saved);
+	TEST_EQ_FATAL(to.why.n_waits, 1);
+	w = &to.why.waits[0];
+	TEST_EQ(w->has_expects && w->expects == 4 && w->has == 2 && w->missing_count == 2 && !w->candidates, true);
+	TEST_EQ_FATAL(w->n_missing, 1);
+	TEST_STR(w->missing[0].what, "waves 2-3, which have ended");
+	TEST_EQ(w->missing[0].state == RPC_WAIT_END_GONE && !w->missing[0].has_ref, true);
+	forget(&to);
+	unread = "queue 3: lost";
+	tell(&to, at, &saved);
+	unread = NULL;
+	TEST_EQ(to.why.n_waits == 1 && !to.why.waits[0].n_missing, true);
+	forget(&to);
+}
+
+/* No other barrier waits for them: what has to come, has come and lacks agree. */
+static void waves_that_have_ended_are_not_expected(void)
+{
+	static const struct {
+		uint32_t at[4], word;
+		const char *unread;
+		bool counts;
+		uint32_t expects, has, missing;
+	} rows[] = {
+		{ { BLOCK_AT, BLOCK_AT, 0, ENDED }, STATE(3, 2), NULL, true, 3, 2, 1 },
+		{ { BLOCK_AT, BLOCK_AT, 0, ENDED }, 0, NULL, true, 3, 2, 1 },
+		/* One has come without waiting yet. */
+		{ { BLOCK_AT, BLOCK_AT, 0, 0 }, STATE(4, 3), NULL, true, 4, 3, 1 },
+		{ { BLOCK_AT, BLOCK_AT, BLOCK_AT, ENDED }, STATE(4, 3), NULL, true, 3, 3, 0 },
+		/* It may be there all the same. */
+		{ { BLOCK_AT, BLOCK_AT, 0, ENDED }, STATE(3, 2), "queue 3: lost", false, 0, 0, 1 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct wave_saved saved = { .barrier = rows[i].word };
+		const struct rpc_wait *w;
+		struct told to;
+
+		unread = rows[i].unread;
+		tell(&to, rows[i].at, &saved);
+		unread = NULL;
+		TEST_EQ_FATAL(to.why.n_waits, 1);
+		w = &to.why.waits[0];
+		TEST_ROW_EQ(i, w->has_expects && w->has_has, rows[i].counts);
+		TEST_ROW_EQ(i, w->missing_count, rows[i].missing);
+		if (rows[i].counts)
+			TEST_ROW_EQ(i, w->expects == rows[i].expects && w->has == rows[i].has, true);
+		forget(&to);
+	}
+}
+
 /* Words that nobody could read are no reason to say less of who waits. */
 static void without_their_states_waves_may_be_missing(void)
 {
@@ -360,7 +428,7 @@ static void workgroups_of_a_cluster_are_counted(void)
 	w = &to.why.waits[0];
 	TEST_EQ(w->kind, RPC_WAIT_KIND_CLUSTER);
 	TEST_EQ(w->has_expects && w->expects == 2 && w->has_has && w->has == 1, true);
-	TEST_EQ(w->confidence == RPC_CONFIDENCE_UNKNOWN && !w->n_missing, true);
+	TEST_EQ(w->confidence == RPC_CONFIDENCE_UNKNOWN && !w->n_missing && w->missing_count == 1, true);
 	forget(&to);
 }
 
@@ -630,6 +698,7 @@ TEST_SUITE(worker_wait, TEST(lanes_may_be_at_any_address), TEST(what_stands_stil
 	   TEST(a_signal_that_moves_between_both_passes_is_left_out),
 	   TEST(a_queue_that_goes_on_between_both_passes_is_left_out),
 	   TEST(named_barriers_are_told_with_their_number), TEST(without_their_states_waves_may_be_missing),
+	   TEST(waves_that_have_ended_lack_at_named_barriers), TEST(waves_that_have_ended_are_not_expected),
 	   TEST(workgroups_of_a_cluster_are_counted), TEST(who_waits_at_another_barrier_is_no_end),
 	   TEST(a_circle_that_moves_accuses_nobody), TEST(any_piece_of_memory_may_lack), TEST(who_waits_has_a_verb),
 	   TEST(lanes_are_told_of_their_own_warp), TEST(warps_beyond_the_mask_are_not_told_as_others),
