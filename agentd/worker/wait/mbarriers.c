@@ -217,15 +217,30 @@ static void add_copy(struct look *l, size_t wait, const struct unit *u)
 	look_add_edge(l, l->waits[wait].node, node, WAITS_INFERRED, u->state.pending);
 }
 
+/* @return who may arrive besides the block's own warps; NULL: nobody. */
+static const char *neighbours_text(struct look *l, const struct target_mbarrier *m)
+{
+	const uint64_t blocks = (uint64_t)m->cluster[0] * m->cluster[1] * m->cluster[2];
+
+	if (m->has_unknown_cluster)
+		return "warps of other blocks, if it is in a cluster";
+	return blocks < 2 ? NULL :
+			    rpc_arena_printf(l->arena, "warps of the other %s of its cluster", blocks == 2 ? "block" : "blocks");
+}
+
 static void add_candidates(struct look *l, const struct block *b, uint32_t place)
 {
 	const struct unit *first = b->places[place].first;
 	size_t wait = b->places[place].wait;
+	const char *neighbours;
 
 	add_copy(l, wait, first);
 	for (uint32_t i = 0; first->state.pending && i < b->n_units; i++)
 		if (b->units[i].wait != place)
 			warps_add_party(l, b, wait, &b->units[i], true);
+	neighbours = first->state.pending ? neighbours_text(l, first->object) : NULL;
+	if (neighbours)
+		warps_add_others(l, wait, neighbours);
 }
 
 /* Those who wait at another place may be among those who had to arrive: they do not come either. */

@@ -496,6 +496,11 @@ void warps_add_exited(struct look *l, const struct block *b, size_t wait)
 			     &(struct rpc_wait_party){ .what = what, .state = RPC_WAIT_END_GONE });
 }
 
+void warps_add_others(struct look *l, size_t wait, const char *what)
+{
+	append_party(l, &l->waits[wait].rpc, &(struct rpc_wait_party){ .what = what, .state = RPC_WAIT_END_UNKNOWN });
+}
+
 void warps_add_waiting(struct look *l, const struct block *b, size_t wait, uint32_t place)
 {
 	struct rpc_wait_at at = look_at(l, b->places[place].first->w);

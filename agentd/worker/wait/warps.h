@@ -69,6 +69,8 @@ const char *warps_exited_text(struct look *l, const struct block *b);
 void warps_add_party(struct look *l, const struct block *b, size_t wait, const struct unit *u, bool any);
 /** Add those of the block that have exited, as one party, where it is known which have. */
 void warps_add_exited(struct look *l, const struct block *b, size_t wait);
+/** Add some of whom no more is known than that they are there, as one party. */
+void warps_add_others(struct look *l, size_t wait, const char *what);
 /** Add those who wait at another place of the block, as one party. */
 void warps_add_waiting(struct look *l, const struct block *b, size_t wait, uint32_t place);
 

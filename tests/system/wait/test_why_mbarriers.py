@@ -142,6 +142,18 @@ def test_who_may_come_is_waited_for(who):
     assert not culprits(doc) and "CAUSE" not in text, (doc["causes"], text)
 
 
+@pytest.mark.parametrize("cluster,others", [(1, []), (2, ["warps of the other block of its cluster"]),
+                                            (4, ["warps of the other blocks of its cluster"])])
+def test_other_blocks_of_the_cluster_may_arrive(cluster, others):
+    with Pipeline(retired(exits=0, blocks=4), blocks=4, cluster=cluster) as s:
+        doc = s.twice()
+    assert len(doc["waits"]) == 2 and not culprits(doc), doc["waits"]
+    for wait in doc["waits"]:
+        said = wait["missing"]
+        assert wait["candidates"] and [m["what"] for m in said if "cluster" in m["what"]] == others, said
+        assert others == [] or said[-1] == {"what": others[0], "state": "unknown"}, said
+
+
 def test_who_waits_at_the_barrier_of_the_block_is_nobody_who_comes():
     with Pipeline(retired() + ["gpu warp 0 0 4 sms=2 pc=0x2c0"]) as s:
         doc = s.twice()
