@@ -29,9 +29,17 @@ static inline const char *wait_kind_words(enum rpc_wait_kind kind)
 		return "barrier of the cluster";
 	case RPC_WAIT_KIND_WARP_SYNC:
 		return "barrier of its warp";
+	case RPC_WAIT_KIND_COLLECTIVE:
+		return "collective operation";
 	default:
 		return NULL;
 	}
+}
+
+/** @return what stands in front of those words: they wait at a barrier, and in an operation. */
+static inline const char *wait_kind_joint(enum rpc_wait_kind kind)
+{
+	return kind == RPC_WAIT_KIND_COLLECTIVE ? "in" : "at";
 }
 
 #endif /* PROTOCOL_WAIT_KIND_H */

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What `job` says of ranks in its first line."""
+"""What `job` says of ranks in its first line, and what the graph of waits has of them."""
 from __future__ import annotations
 
+import re
 from typing import Any
 
 
@@ -26,3 +27,26 @@ def without_missing(shown: str) -> str:
     """What is said of ranks: not what is missing, which a busy machine makes more."""
     lines = shown.splitlines(keepends=True)
     return "".join(line for line in lines if not line.lstrip().startswith("missing"))
+
+
+def awaited_ranks(doc: dict[str, Any]) -> list[int]:
+    """Ranks to which chains of waits lead in the answer of one process: what they do is not known, and none is accused."""
+    nodes, found = doc["nodes"], set()
+    ways = [(e["from"], e["to"]) for e in doc["edges"] if not e.get("any")]
+    reached = {i for i, node in enumerate(nodes) if "wait" in node}
+    for _ in nodes:
+        reached |= {to for start, to in ways if start in reached}
+    for i, node in enumerate(nodes):
+        if node["kind"] != "rank":
+            continue
+        number = re.fullmatch("rank ([0-9]+) of communicator 0x[0-9a-f]+", node["text"])
+        assert number and node["end"] == "unknown" and "wait" not in node, node
+        assert all(e["confidence"] == "inferred" for e in doc["edges"] if e["to"] == i), doc["edges"]
+        assert not [c for c in doc["causes"] if c["node"] == i and c["culprit"]], doc["causes"]
+        found |= {int(number[1])} if i in reached else set()
+    return sorted(found)
+
+
+def waits_in_collectives(doc: dict[str, Any]) -> list[dict[str, Any]]:
+    """Those that are told as such."""
+    return [w for w in doc["waits"] if w["kind"] == "collective"]

@@ -248,6 +248,7 @@ bool nccl_read_connection(struct nccl_reading *r, uint64_t peers, uint32_t from,
 	ret->from = from;
 	ret->connection = i;
 	ret->taken = c.taken;
+	ret->word = protocol == WAITS_NCCL_SIMPLE ? c.arrived : 0;
 	return protocol == WAITS_NCCL_SIMPLE ? nccl_read_u64(r, c.arrived, &ret->arrived) :
 					       read_slots(r, protocol, has_empty_steps, bytes, ret);
 }

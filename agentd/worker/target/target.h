@@ -128,6 +128,7 @@ struct target_receive {
 	uint32_t block, from;
 	uint32_t connection; /**< Which one of those with that rank. */
 	uint64_t arrived, taken; /**< Steps by that connection; where flags say so, arrived is the same as taken. */
+	uint64_t word; /**< Where arrived was read; 0: flags say so. */
 };
 
 /** NVIDIA: a dispatch of a kernel of NCCL. */

@@ -270,7 +270,7 @@ static int read_number(const struct waits_rccl_launch *launch, const uint8_t *wo
 }
 
 /* @return 0, -EINVAL (another layout), -EIO. */
-static int read_launch(struct look *l, const struct launch *from, struct rpc_collective *to)
+static int read_launch(struct look *l, const struct launch *from, struct rpc_collective *to, struct look_awaits *ret)
 {
 	uint8_t bytes[WAITS_RCCL_COMM], work[WAITS_RCCL_CHANNELS_MAX * WAITS_RCCL_WORK];
 	struct waits_rccl_launch launch;
@@ -297,19 +297,19 @@ static int read_launch(struct look *l, const struct launch *from, struct rpc_col
 	if (r < 0 && r != -ENOENT)
 		return r;
 	if (!from->no_place)
-		look_at_receives(l, &launch, &comm, work, from->groups, to);
+		look_at_receives(l, &launch, &comm, work, from->groups, ret);
 	return 0;
 }
 
-static int read_any(struct look *l, struct launch *from, struct rpc_collective *to)
+static int read_any(struct look *l, struct launch *from, struct rpc_collective *to, struct look_awaits *ret)
 {
 	if (look_is_nvidia(l)) {
 		to->dispatch = from->first->dispatch;
-		return look_at_nccl(l, from->first, to);
+		return look_at_nccl(l, from->first, to, ret);
 	}
 	find_arguments(l, from);
 	to->dispatch = from->dispatch;
-	return from->arguments ? read_launch(l, from, to) : -EIO;
+	return from->arguments ? read_launch(l, from, to, ret) : -EIO;
 }
 
 static void add(struct launches *s, struct launch *from, struct rpc_why_get_result *ret)
@@ -319,8 +319,9 @@ static void add(struct launches *s, struct launch *from, struct rpc_why_get_resu
 				    .queue_id = from->first->queue_id,
 				    .waves = from->waves,
 				    .confidence = RPC_CONFIDENCE_INFERRED };
+	struct look_awaits awaits = { 0 };
 	const struct words *words;
-	int r = read_any(l, from, &c);
+	int r = read_any(l, from, &c, &awaits);
 
 	if (r == -EINVAL)
 		look_undecoded(l, look_is_nvidia(l) ? OTHER_NCCL : OTHER_RCCL, from->waves);
@@ -331,6 +332,8 @@ static void add(struct launches *s, struct launch *from, struct rpc_why_get_resu
 	words = words_of(l, from);
 	if (words)
 		tell_operation(l, words, &c);
+	look_tell_awaited(l, &awaits, &c);
+	look_add_ranks(l, from->first, &awaits, &c);
 	ret->collectives[ret->n_collectives++] = c;
 }
 

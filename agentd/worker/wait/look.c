@@ -496,14 +496,16 @@ static void find_waits(struct look *l, struct rpc_why_get_result *ret)
 		look_at_warps(l);
 		look_at_clusters(l);
 		look_at_grids(l);
+		look_at_collectives(l, ret);
 	} else {
 		look_at_polls(l);
 		look_at_blocks(l);
 		look_at_grids(l);
 		look_at_hostcalls(l);
+		/* Packets wait for what waits for other ranks. */
+		look_at_collectives(l, ret);
 		look_at_queues(l);
 	}
-	look_at_collectives(l, ret);
 }
 
 int wait_tell(struct target *t, struct rpc_arena *a, const struct wait_options *o, const struct snapshot *seen,

@@ -25,6 +25,9 @@ struct look_node {
 	struct rpc_wait_node rpc;
 	const struct wave *wave; /**< Of one wave. */
 	bool may_come; /**< It is not known who it is, but they may come: what waits for them need not be stuck. */
+	uint64_t word; /**< Where a word that is polled lies; 0: of another node, or it is memory of a workgroup. */
+	uint64_t communicator; /**< Of a rank. */
+	uint32_t rank;
 };
 
 /** Workgroups of a dispatch that wait for all of it. */
@@ -222,13 +225,27 @@ void look_at_spins(struct look *l);
 /** Tell which collective operations are executed. */
 void look_at_collectives(struct look *l, struct rpc_why_get_result *ret);
 
+/** A connection by which nothing has come. */
+struct look_awaited {
+	uint64_t workgroup, from, connection, arrived, taken;
+	uint64_t word; /**< Where what has come is counted; 0: flags of buffers say it. */
+};
+
+/** Those of a dispatch. */
+struct look_awaits {
+	struct look_awaited *list;
+	size_t n;
+	uint64_t wall_us; /**< Wall clock in front of the first read. */
+};
+
 /* nccl.c */
 
 /**
  * Tell of a dispatch of NCCL's what was read of its communicator.
+ * @param ret  Zeroed.
  * @return 0, -EINVAL (another layout), -EIO.
  */
-int look_at_nccl(struct look *l, const struct wave *first, struct rpc_collective *to);
+int look_at_nccl(struct look *l, const struct wave *first, struct rpc_collective *to, struct look_awaits *ret);
 
 /* receives.c */
 
@@ -240,24 +257,26 @@ struct look_workgroup {
 	uint8_t seen, pair, ring;
 };
 
-/** A connection by which nothing has come. */
-struct look_awaited {
-	uint64_t workgroup, from, connection, arrived, taken;
-};
-
+/** Tell of whom a dispatch has received nothing, and since when. */
+void look_tell_awaited(struct look *l, const struct look_awaits *a, struct rpc_collective *to);
 /**
- * Tell of whom a dispatch has received nothing, and since when.
- * @param wall_us  Wall clock in front of the first read.
- */
-void look_tell_awaited(struct look *l, const struct look_awaited *list, size_t n, uint64_t wall_us,
-		       struct rpc_collective *to);
-/**
- * Tell from which ranks a dispatch waits for data.
+ * Find the connections by which a dispatch waits for data.
  * @param work    What its workgroups execute, WAITS_RCCL_WORK bytes of each.
  * @param groups  Its workgroups.
+ * @param ret     Zeroed.
  */
 void look_at_receives(struct look *l, const struct waits_rccl_launch *launch, const struct waits_rccl_comm *comm,
-		      const uint8_t *work, const struct look_workgroup *groups, struct rpc_collective *to);
+		      const uint8_t *work, const struct look_workgroup *groups, struct look_awaits *ret);
+
+/* ranks.c */
+
+/**
+ * Add the wait of a dispatch for ranks of its communicator; the waits of waves are known.
+ * @param first  One of its waves.
+ * @param of     What was told of it, waits_for included.
+ */
+void look_add_ranks(struct look *l, const struct wave *first, const struct look_awaits *a,
+		    const struct rpc_collective *of);
 
 /* queues.c */
 

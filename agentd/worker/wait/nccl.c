@@ -22,11 +22,9 @@ static const struct target_collective *find(const struct look *l, const struct w
 	return NULL;
 }
 
-int look_at_nccl(struct look *l, const struct wave *first, struct rpc_collective *to)
+int look_at_nccl(struct look *l, const struct wave *first, struct rpc_collective *to, struct look_awaits *ret)
 {
 	const struct target_collective *c = find(l, first);
-	struct look_awaited *list;
-	size_t n = 0;
 
 	if (!c || !c->communicator)
 		return -EIO;
@@ -51,14 +49,14 @@ int look_at_nccl(struct look *l, const struct wave *first, struct rpc_collective
 	if (c->between)
 		look_missing(l, "collective operations: some blocks have more to do behind what they execute, and may "
 				"have received all of it");
-	list = rpc_arena_array(l->arena, c->n_receives, sizeof(*list));
-	for (uint32_t i = 0; list && i < c->n_receives; i++) {
+	ret->wall_us = l->seen->waves.collectives_us;
+	ret->list = rpc_arena_array(l->arena, c->n_receives, sizeof(*ret->list));
+	for (uint32_t i = 0; ret->list && i < c->n_receives; i++) {
 		const struct target_receive *r = &c->receives[i];
 
-		list[n++] = (struct look_awaited){ .workgroup = r->block, .from = r->from,
-						   .connection = r->connection, .arrived = r->arrived,
-						   .taken = r->taken };
+		ret->list[ret->n++] = (struct look_awaited){ .workgroup = r->block, .from = r->from,
+							     .connection = r->connection, .arrived = r->arrived,
+							     .taken = r->taken, .word = r->word };
 	}
-	look_tell_awaited(l, list, n, l->seen->waves.collectives_us, to);
 	return 0;
 }

@@ -243,6 +243,7 @@ static void add_word(struct look *l, size_t wait, const struct polled *p, bool a
 	if (node == LOOK_NONE)
 		return;
 	l->nodes[node].may_come = true;
+	l->nodes[node].word = p->is_shared ? 0 : p->word.address;
 	look_add_edge(l, l->waits[wait].node, node, WAITS_INFERRED, any);
 	if (to->missing)
 		to->missing[to->n_missing++] = (struct rpc_wait_party){ .what = l->nodes[node].rpc.text,

@@ -20,8 +20,7 @@ struct receives {
 	const struct waits_rccl_launch *launch;
 	const struct waits_rccl_comm *comm;
 	unsigned int layout;
-	struct look_awaited list[WAITS_RCCL_CHANNELS_MAX];
-	size_t n;
+	struct look_awaits *ret;
 };
 
 static bool read_u32(struct look *l, uint64_t address, uint32_t *ret)
@@ -84,6 +83,7 @@ static bool read_connection(struct receives *r, const struct waits_rccl_channel 
 	ret->from = receive->from;
 	ret->connection = receive->connection;
 	ret->taken = c.taken;
+	ret->word = c.arrived;
 	return true;
 }
 
@@ -101,7 +101,7 @@ static void look_at_workgroup(struct receives *r, uint32_t workgroup, uint32_t c
 	const bool is_pair = g->pair != 0;
 	struct waits_rccl_channel c;
 	struct waits_rccl_receive receive;
-	struct look_awaited *to = &r->list[r->n];
+	struct look_awaited *to = &r->ret->list[r->ret->n];
 
 	if (!g->seen || (g->pair && g->ring) || !read_channel(r, r->layout, channel, &c) ||
 	    waits_rccl_receive_read(r->layout, work, WAITS_RCCL_WORK, is_pair, r->comm, &c, &receive) < 0 ||
@@ -109,7 +109,7 @@ static void look_at_workgroup(struct receives *r, uint32_t workgroup, uint32_t c
 		return;
 	to->workgroup = workgroup;
 	if (to->arrived <= to->taken)
-		r->n++;
+		r->ret->n++;
 }
 
 static int compare_ranks(const void *x, const void *y)
@@ -138,15 +138,14 @@ static void tell(struct look *l, const struct look_awaited *list, size_t n_list,
 }
 
 /* Was the same so in the sample before?  Both ends of that time are told so that it is surely no longer. */
-static void compare(struct look *l, const struct look_awaited *list, size_t n, uint64_t wall_us,
-		    struct rpc_collective *to)
+static void compare(struct look *l, const struct look_awaits *a, struct rpc_collective *to)
 {
 	const uint64_t name[] = { to->gpu_id, to->queue_id, to->dispatch, to->communicator, to->rank, 8 };
 	const uint64_t now_ns = clock_now_ns(), now_us = clock_wall_us();
 	uint64_t finish_ns;
 
 	if (!look_is_same(l, hash_bytes(hash_secret(), name, sizeof(name)),
-			  hash_bytes(hash_secret(), list, n * sizeof(*list))) ||
+			  hash_bytes(hash_secret(), a->list, a->n * sizeof(*a->list))) ||
 	    l->apart_ns < LOOK_STILL_NS)
 		return;
 	finish_ns = past_finish_ns(l->before);
@@ -154,23 +153,21 @@ static void compare(struct look *l, const struct look_awaited *list, size_t n, u
 		return;
 	to->has_unchanged_since_us = to->has_seen_us = true;
 	to->unchanged_since_us = now_us - (now_ns - finish_ns) / 1000;
-	to->seen_us = wall_us;
+	to->seen_us = a->wall_us;
 }
 
-void look_tell_awaited(struct look *l, const struct look_awaited *list, size_t n, uint64_t wall_us,
-		       struct rpc_collective *to)
+void look_tell_awaited(struct look *l, const struct look_awaits *a, struct rpc_collective *to)
 {
-	if (!n)
+	if (!a->n)
 		return;
-	tell(l, list, n, to);
-	compare(l, list, n, wall_us, to);
+	tell(l, a->list, a->n, to);
+	compare(l, a, to);
 }
 
 void look_at_receives(struct look *l, const struct waits_rccl_launch *launch, const struct waits_rccl_comm *comm,
-		      const uint8_t *work, const struct look_workgroup *groups, struct rpc_collective *to)
+		      const uint8_t *work, const struct look_workgroup *groups, struct look_awaits *ret)
 {
-	struct receives r = { .look = l, .launch = launch, .comm = comm };
-	const uint64_t wall_us = clock_wall_us();
+	struct receives r = { .look = l, .launch = launch, .comm = comm, .ret = ret };
 	uint32_t workgroup = 0;
 	bool any = false;
 
@@ -179,8 +176,10 @@ void look_at_receives(struct look *l, const struct waits_rccl_launch *launch, co
 		any |= groups[i].pair || groups[i].ring;
 	if (!any || comm->ranks < 2)
 		return;
+	ret->wall_us = clock_wall_us();
+	ret->list = rpc_arena_array(l->arena, WAITS_RCCL_CHANNELS_MAX, sizeof(*ret->list));
 	r.layout = find_layout(&r);
-	if (r.layout == NO_LAYOUT)
+	if (r.layout == NO_LAYOUT || !ret->list)
 		return;
 	for (uint32_t channel = 0; channel < WAITS_RCCL_CHANNELS_MAX; channel++)
 		if (launch->channels >> channel & 1) {
@@ -188,5 +187,4 @@ void look_at_receives(struct look *l, const struct waits_rccl_launch *launch, co
 					  &groups[workgroup]);
 			workgroup++;
 		}
-	look_tell_awaited(l, r.list, r.n, wall_us, to);
 }

@@ -44,7 +44,7 @@ static void put_what(struct out *o, const struct rpc_wait *w)
 		out_fmt(o, " on mbarrier 0x%llx (phase %d)", (unsigned long long)w->object.address,
 			(int)(w->condition.value >> 63));
 	else if (w->kind != RPC_WAIT_KIND_QUEUE)
-		out_fmt(o, " at a %s", words ? words : rpc_wait_kind_name(w->kind));
+		out_fmt(o, " %s a %s", wait_kind_joint(w->kind), words ? words : rpc_wait_kind_name(w->kind));
 	if (w->has_at && w->at.place)
 		out_fmt(o, ", at %s", w->at.place);
 	else if (w->has_at)

@@ -99,9 +99,9 @@ static const char *link_text(struct ctl *c, const struct rpc_why_get_result *r, 
 		return r->nodes[node].text;
 	if (wait_kind_is_told_by_name(w->kind))
 		return w->who;
-	return rpc_arena_printf(&c->arena, "%s wait%s at a %s%s%s", w->who,
+	return rpc_arena_printf(&c->arena, "%s wait%s %s a %s%s%s", w->who,
 				w->waves == 1 && !str_starts_with(w->who, "lanes ") ? "s" : "",
-				kind_text(c, w->kind), w->has_at ? ", at " : "",
+				wait_kind_joint(w->kind), kind_text(c, w->kind), w->has_at ? ", at " : "",
 				w->has_at ? place_of(c, &w->at) : "");
 }
 
@@ -171,25 +171,64 @@ static bool is_candidate(const struct rpc_why_get_result *r, const struct rpc_wa
 		 r->nodes[cause->node].kind == RPC_WAIT_NODE_KIND_NOBODY));
 }
 
+/* Those of collective operations for other ranks are told by the first line and by lines of their own. */
+static bool is_of_ranks(const struct rpc_wait *w)
+{
+	return w->kind == RPC_WAIT_KIND_COLLECTIVE;
+}
+
+static size_t count_waits(const struct rpc_why_get_result *r)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->n_waits; i++)
+		n += !is_of_ranks(&r->waits[i]);
+	return n;
+}
+
+static bool have_all_moved(const struct rpc_why_get_result *r)
+{
+	for (size_t i = 0; i < r->n_waits; i++)
+		if (!is_of_ranks(&r->waits[i]) && (!r->waits[i].has_stuck || r->waits[i].stuck))
+			return false;
+	return !r->has_stuck || !r->stuck;
+}
+
+/* Is it a rank to which only such waits lead? */
+static bool is_only_of_ranks(const struct rpc_why_get_result *r, uint32_t node)
+{
+	if (node >= r->n_nodes || r->nodes[node].kind != RPC_WAIT_NODE_KIND_RANK)
+		return false;
+	for (size_t i = 0; i < r->n_edges; i++) {
+		const struct rpc_wait_edge *e = &r->edges[i];
+		const struct rpc_wait *w = e->to == node && e->from < r->n_nodes ? wait_of(r, e->from) : NULL;
+
+		if (e->to == node && (!w || !is_of_ranks(w)))
+			return false;
+	}
+	return true;
+}
+
 /* What is known of the waits, where that is no culprit. */
 static const char *waits_text(struct ctl *c, const struct rpc_why_get_result *r)
 {
-	const bool one = r->n_waits == 1;
+	const size_t n = count_waits(r);
+	const bool one = n == 1;
 	const char *what = " for what runs";
 
-	if (!r->n_waits)
+	if (!n)
 		return "nothing waits";
 	for (size_t i = 0; i < r->n_causes; i++)
-		if (r->causes[i].end != RPC_WAIT_END_RUNS)
+		if (r->causes[i].end != RPC_WAIT_END_RUNS && !is_only_of_ranks(r, r->causes[i].node))
 			what = one ? ", and it is not known whether it lasts" : ", and it is not known whether they last";
 	if (r->samples == 1)
 		what = c->core ? ", and one sample does not tell for how long" :
 				 ", and one sample does not tell for how long (--twice)";
-	if (r->has_stuck && r->stuck)
-		what = one ? ", which does not move" : ", of which some do not move";
-	else if (r->has_stuck)
+	if (have_all_moved(r))
 		what = one ? ", which has moved" : ", all of which have moved";
-	return rpc_arena_printf(&c->arena, "%zu wait%s%s", r->n_waits, one ? "" : "s", what);
+	else if (r->has_stuck && r->stuck)
+		what = one ? ", which does not move" : ", of which some do not move";
+	return rpc_arena_printf(&c->arena, "%zu wait%s%s", n, one ? "" : "s", what);
 }
 
 /*
@@ -198,7 +237,7 @@ static const char *waits_text(struct ctl *c, const struct rpc_why_get_result *r)
  */
 static const char *no_culprit(struct ctl *c, const struct rpc_why_get_result *r, const char *ranks)
 {
-	const char *waits = !ranks || r->n_waits ? waits_text(c, r) : NULL;
+	const char *waits = !ranks || count_waits(r) ? waits_text(c, r) : NULL;
 
 	return rpc_arena_printf(&c->arena, "no culprit found%s: %s%s%s", ranks ? " in this process" : "",
 				ranks ? ranks : "", ranks && waits ? "; " : "", waits ? waits : "");
@@ -246,13 +285,18 @@ void why_page_causes(struct ctl *c, const struct rpc_why_get_result *r)
 
 void why_page_waits(struct ctl *c, const struct rpc_why_get_result *r)
 {
-	size_t waits = c->verbose ? r->n_waits : WAITS_SHOWN;
+	const size_t n = count_waits(r), shown = c->verbose || n < WAITS_SHOWN ? n : WAITS_SHOWN;
+	size_t left = shown;
 
-	for (size_t i = 0; i < r->n_waits && i < waits; i++)
+	for (size_t i = 0; i < r->n_waits && left; i++) {
+		if (is_of_ranks(&r->waits[i]))
+			continue;
 		print_wait(c, &r->waits[i]);
+		left--;
+	}
 	for (size_t i = 0; i < r->n_collectives; i++)
 		why_line(c, "RANK", awaited_rank_text(&c->arena, r->vendor, &r->collectives[i]),
 			 confidence_of(c, r->collectives[i].confidence));
-	if (r->n_waits > waits)
-		out_fmt(&c->output.text, "%*s(%zu more: --verbose)\n", WHY_INDENT, "", r->n_waits - waits);
+	if (n > shown)
+		out_fmt(&c->output.text, "%*s(%zu more: --verbose)\n", WHY_INDENT, "", n - shown);
 }

@@ -13,7 +13,7 @@ if __name__ == "__main__":
 import pytest
 
 from harness import BIN, Scene, wait_until
-from ranklines import first_line, job_says, without_missing
+from ranklines import awaited_ranks, first_line, job_says, waits_in_collectives, without_missing
 
 REDUCE = {"in": "_Z44ncclFunction_AllReduce_RING_SIMPLE_Sum_floatv", "work": "0x7f5000002000"}
 CIRCLE = ("MAYBE  a circle: ranks 0-5 wait in SendRecv for rank6,rank7, which are not in it; "
@@ -124,6 +124,29 @@ def test_a_rank_says_of_whom_it_has_received_nothing(rank, words):
             "RANK ", "RANK   "), shown.stdout
 
 
+def test_a_packet_leads_to_the_ranks():
+    """From a packet to its signal, the kernel that gives it, and the ranks whose data that has not; the first line is as ever."""
+    with Ranks() as s:
+        app = s.start_rank(0, last="listen")
+        for command in "signal done 1", "packet 0 0 kernel completion=done", "packet 0 1 and done", "pending 0 2":
+            s.tell(app, command)
+        shown = s.ctl("why", app.pid, "--twice=1100")
+        print(shown.stdout, shown.stderr)
+        assert shown.returncode == 0 and shown.stdout.splitlines()[0].strip() == (
+            "no culprit found in this process: rank 0 waits for ranks 6, 7, which were not looked at (job and merge compare ranks); "
+            "1 waits for what runs"), shown.stdout
+        assert re.findall("^[A-Z]+", shown.stdout, re.MULTILINE) == ["WAITS", "RANK"], shown.stdout
+        run = s.ctl("why", app.pid, "--twice=1100", "-j")
+    doc = json.loads(run.stdout)
+    assert run.returncode == 0 and awaited_ranks(doc) == [6, 7] and "stuck" not in doc, doc
+    kinds = [node["kind"] for node in doc["nodes"]]
+    ways = {(kinds[e["from"]], kinds[e["to"]]) for e in doc["edges"]}
+    assert ways == {("packet", "word"), ("word", "dispatch"), ("dispatch", "waves"), ("waves", "rank")}, doc
+    wait, = waits_in_collectives(doc)
+    assert wait["waves"] == 8 and [p["what"].split(" of ")[0] for p in wait["missing"]] == ["rank 6", "rank 7"], wait
+    assert {cause["waits"] for cause in doc["causes"]} == {2} and {cause["end"] for cause in doc["causes"]} == {"unknown"}, doc["causes"]
+
+
 # What keeps ranks from being known to wait for each other, and who is looked at.
 HEALTHY = {
     "not_arrived": (set(ALL), {5}, {}),
@@ -216,6 +239,8 @@ def test_hostile_memory_is_refused():
             assert doc.get("collectives"), (name, doc["missing"], run.stderr)
             waits_for = doc["collectives"][0].get("waits_for")
             assert waits_for == (None if name in ("no_second_channel", "other_order") else [7]), (name, waits_for)
+            assert awaited_ranks(doc) == (waits_for or []) and not doc.get("stuck"), (name, doc)
+            assert not [cause for cause in doc["causes"] if cause["culprit"]], (name, doc)
             app.popen.kill()
             app.popen.wait()
 

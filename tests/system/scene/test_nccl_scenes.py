@@ -14,7 +14,7 @@ if __name__ == "__main__":
 import pytest
 
 from harness import BIN, ROOT, CudaScene, wait_until
-from ranklines import job_says, without_missing
+from ranklines import awaited_ranks, job_says, waits_in_collectives, without_missing
 
 CUBIN = ROOT / "sim/scenes/cuda/nccl/collectives-sm_90.cubin"
 KERNEL = "_Z39ncclDevKernel_AllReduce_Sum_f32_RING_LL24ncclDevKernelArgsStorageILm4096EE"
@@ -220,6 +220,12 @@ def test_every_release_is_told_apart(layout, function):
     assert (found["rank"], found["ranks"], found["previous"], found["next"]) == (3, RANKS, 2, 4), found
     assert found["communicator"] == hex(COMM) and found["operation"] == "AllReduce" and found["waves"] == 4, found
     assert found["waits_for"] == [2] and found["confidence"] == "inferred" and "unchanged_since_us" not in found, found
+    wait, = waits_in_collectives(doc)
+    assert wait["who"] == f"4 warps of {wait['kernel']} (rank 3 of communicator {COMM:#x})" and "stuck" not in wait, wait
+    assert wait["missing"] == [{"what": f"rank 2 of communicator {COMM:#x}", "state": "unknown"}] and wait["missing_count"] == 1, wait
+    assert wait["text"] == f"{wait['who']} wait in a collective operation; missing: {wait['missing'][0]['what']}", wait
+    assert (wait["waves"], wait["alike"], wait["workgroup"], wait["confidence"]) == (4, 0, [], "inferred"), wait
+    assert awaited_ranks(doc) == [2] and "stuck" not in doc, doc
     assert doc["complete"] and not [c for c in doc["causes"] if c["culprit"]], doc
 
 
@@ -286,8 +292,10 @@ def test_a_rank_is_late_for_a_small_operation():
     ("_Z33ncclDevFunc_Broadcast_RING_SIMPLEv", "Broadcast"), ("_Z20ncclDevFunc_SendRecvv", "SendRecv")])
 def test_nothing_is_claimed_of_other_functions(function, operation):
     with One(memory("2.30"), function) as s:
-        found, = s.why()["collectives"]
+        doc = s.why()
+    found, = doc["collectives"]
     assert found.get("operation") == operation and "waits_for" not in found and found["rank"] == 3, found
+    assert not waits_in_collectives(doc) and not [n for n in doc["nodes"] if n["kind"] == "rank"], doc
 
 
 def test_two_samples_that_are_alike_say_since_when():
@@ -297,6 +305,9 @@ def test_two_samples_that_are_alike_say_since_when():
         time.sleep(1.1)
         second = s.why(since=first["sample"])
         found, = second["collectives"]
+        # It may be the other rank's turn: nothing is known to be stuck.
+        assert awaited_ranks(second) == [2] and waits_in_collectives(first)[0]["id"] == waits_in_collectives(second)[0]["id"], second
+        assert "stuck" not in second and "stuck" not in waits_in_collectives(second)[0], second
         assert began <= found["unchanged_since_us"] / 1e6 <= found["seen_us"] / 1e6 - 1 <= time.time() - 1, found
         s.control(f"memory global {COUNTS:#x} hex=63")
         time.sleep(1.1)
@@ -316,6 +327,8 @@ def test_a_small_operation_that_moves_was_never_unchanged():
         doc = s.why(since=first["sample"])
         assert doc["complete"] and doc["collectives"][0]["waits_for"] == [2], doc
         assert "unchanged_since_us" not in doc["collectives"][0], doc
+        wait, = waits_in_collectives(doc)
+        assert wait["stuck"] is False and doc["stuck"] is False and awaited_ranks(doc) == [], doc
 
 
 def test_a_count_may_be_in_memory_of_the_host():

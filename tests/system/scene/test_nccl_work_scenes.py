@@ -13,7 +13,7 @@ if __name__ == "__main__":
 import pytest
 
 from harness import BIN, CudaScene, wait_until
-from ranklines import job_says, without_missing
+from ranklines import awaited_ranks, job_says, waits_in_collectives, without_missing
 
 REDUCE, PAIRS = "_Z41ncclDevFunc_AllReduce_Sum_f32_RING_SIMPLEv", "_Z20ncclDevFunc_SendRecvv"
 KERNEL = "_Z39ncclDevKernel_AllReduce_Sum_f32_RING_LL24ncclDevKernelArgsStorageILm4096EE"
@@ -89,6 +89,7 @@ def test_a_rank_says_of_whom_it_has_received_nothing(values, waits_for):
         doc = s.why(s.start_rank(0, **values))
     found, = doc["collectives"]
     assert found["operation"] == "SendRecv" and found.get("waits_for") == waits_for and doc["complete"], doc
+    assert awaited_ranks(doc) == (waits_for or []) and len(waits_in_collectives(doc)) == bool(waits_for), doc
     assert not [cause for cause in doc["causes"] if cause["culprit"]], doc
 
 
@@ -198,6 +199,7 @@ def test_a_rank_waits_for_those_below_it_first(values, waits_for):
         doc = s.why(s.start_rank(1, **values))
     found, = doc["collectives"]
     assert found["operation"] == "AllReduce" and found.get("waits_for") == waits_for and doc["complete"], doc
+    assert awaited_ranks(doc) == (waits_for or []), doc
     assert not [cause for cause in doc["causes"] if cause["culprit"]], doc
 
 

@@ -693,6 +693,148 @@ static void lanes_may_be_at_any_address(void)
 	TEST_EQ(waves.n_spins, 0);
 }
 
+/* ------------------------------------------------------------------ ranks -------------------- */
+
+enum { COMMUNICATOR = 0x5000, WORD = 0x6000 };
+
+/* A dispatch of 8 warps of rank 0, which awaits ranks 3 and 5 by a word each. */
+struct ranks {
+	struct target target;
+	struct snapshot seen;
+	struct rpc_arena arena;
+	struct history *history;
+	struct look l;
+	struct wave first;
+	struct look_awaited list[3];
+	uint32_t waits_for[2];
+};
+
+static void begin_ranks(struct ranks *r)
+{
+	static const struct target_ops ops = { .vendor = RPC_VENDOR_NVIDIA };
+	uint32_t number;
+
+	*r = (struct ranks){ .target = { .ops = &ops },
+			     .first = { .queue_id = 1, .has_dispatch = true, .dispatch = 7 },
+			     .list = { { .workgroup = 0, .from = 3, .word = WORD, .arrived = 4, .taken = 4 },
+				       { .workgroup = 1, .from = 5, .word = WORD + 8, .arrived = 4, .taken = 4 },
+				       { .workgroup = 2, .from = 5, .word = WORD + 8, .arrived = 4, .taken = 4 } },
+			     .waits_for = { 3, 5 } };
+	rpc_arena_init(&r->arena, 1 << 20);
+	r->l = (struct look){ .target = &r->target, .arena = &r->arena, .seen = &r->seen };
+	r->l.now = history_begin(&r->history, 1, 0, &number);
+	r->l.missing = rpc_arena_array(&r->arena, LOOK_MISSING_MAX, sizeof(*r->l.missing));
+}
+
+/* A warp that polls a word. */
+static void add_spin(struct ranks *r, uint64_t dispatch, uint64_t word, bool any)
+{
+	const size_t at = r->l.n_waits;
+	uint32_t node;
+
+	TEST_EQ_FATAL(look_add_wait(&r->l, RPC_WAIT_KIND_SPIN, RPC_WAIT_NODE_KIND_WAVE, "warp 0", at, 0) != NULL, true);
+	r->l.waits[at].rpc.queue_id = 1;
+	r->l.waits[at].rpc.has_dispatch = true;
+	r->l.waits[at].rpc.dispatch = dispatch;
+	node = look_add_node(&r->l, RPC_WAIT_NODE_KIND_WORD, WAITS_END_UNKNOWN, "whoever writes it");
+	r->l.nodes[node].word = word;
+	look_add_edge(&r->l, r->l.waits[at].node, node, WAITS_INFERRED, any);
+}
+
+static void add_ranks(struct ranks *r)
+{
+	const struct look_awaits a = { .list = r->list, .n = ARRAY_SIZE(r->list) };
+	const struct rpc_collective of = { .communicator = COMMUNICATOR, .ranks = 8, .queue_id = 1, .dispatch = 7,
+					   .waves = 8, .has_waits_for = true, .waits_for = r->waits_for,
+					   .n_waits_for = ARRAY_SIZE(r->waits_for) };
+
+	look_add_ranks(&r->l, &r->first, &a, &of);
+	TEST_EQ(r->l.failed, false);
+}
+
+static size_t count_kind(const struct ranks *r, enum rpc_wait_node_kind kind)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->l.n_nodes; i++)
+		n += r->l.nodes[i].rpc.kind == kind;
+	return n;
+}
+
+/* From whom edges lead to ranks. */
+static size_t count_ways(const struct ranks *r, enum rpc_wait_node_kind from)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->l.n_edges; i++)
+		n += r->l.nodes[r->l.edges[i].from].rpc.kind == from &&
+		     r->l.nodes[r->l.edges[i].to].rpc.kind == RPC_WAIT_NODE_KIND_RANK;
+	return n;
+}
+
+static void end_ranks(struct ranks *r)
+{
+	free(r->l.waits);
+	free(r->l.nodes);
+	free(r->l.edges);
+	history_free(r->history);
+	rpc_arena_deinit(&r->arena);
+}
+
+static void a_collective_operation_waits_for_ranks(void)
+{
+	struct ranks r;
+
+	begin_ranks(&r);
+	/* Waves of another dispatch poll the word for something else. */
+	add_spin(&r, 8, WORD, false);
+	add_ranks(&r);
+	TEST_EQ_FATAL(r.l.n_waits, 2);
+	TEST_EQ(r.l.waits[1].rpc.kind, RPC_WAIT_KIND_COLLECTIVE);
+	TEST_STR(r.l.waits[1].rpc.who, "8 warps of an unknown kernel (rank 0 of communicator 0x5000)");
+	TEST_EQ(r.l.waits[1].rpc.n_missing == 2 && r.l.waits[1].rpc.missing_count == 2, true);
+	TEST_STR(r.l.waits[1].rpc.missing[1].what, "rank 5 of communicator 0x5000");
+	TEST_EQ(count_kind(&r, RPC_WAIT_NODE_KIND_RANK), 2);
+	TEST_EQ(count_ways(&r, RPC_WAIT_NODE_KIND_WAVES), 2);
+	TEST_EQ(count_ways(&r, RPC_WAIT_NODE_KIND_WORD), 0);
+	end_ranks(&r);
+}
+
+static void who_polls_the_very_words_waits_once(void)
+{
+	struct ranks r;
+
+	begin_ranks(&r);
+	add_spin(&r, 7, WORD, false);
+	add_spin(&r, 7, WORD + 8, false);
+	add_ranks(&r);
+	TEST_EQ(r.l.n_waits, 2);
+	TEST_EQ(r.l.waits[0].rpc.kind == RPC_WAIT_KIND_SPIN && r.l.waits[1].rpc.kind == RPC_WAIT_KIND_SPIN, true);
+	TEST_EQ(count_kind(&r, RPC_WAIT_NODE_KIND_RANK), 2);
+	TEST_EQ(count_ways(&r, RPC_WAIT_NODE_KIND_WORD), 2);
+	end_ranks(&r);
+}
+
+/* One word says nothing of the other rank, and a loop that another word ends as well does not wait for a rank alone. */
+static void polls_that_do_not_say_all_are_not_all(void)
+{
+	for (int any = 0; any < 2; any++) {
+		struct ranks r;
+
+		begin_ranks(&r);
+		add_spin(&r, 7, WORD, any);
+		if (any)
+			add_spin(&r, 7, WORD + 8, any);
+		add_ranks(&r);
+		TEST_EQ_FATAL(r.l.n_waits, 2 + (size_t)any);
+		TEST_EQ(r.l.waits[1 + any].rpc.kind, RPC_WAIT_KIND_COLLECTIVE);
+		TEST_EQ(r.l.waits[1 + any].rpc.missing_count, 2);
+		TEST_EQ(count_kind(&r, RPC_WAIT_NODE_KIND_RANK), 2);
+		TEST_EQ(count_ways(&r, RPC_WAIT_NODE_KIND_WORD), 1 + (size_t)any);
+		end_ranks(&r);
+	}
+}
+
 TEST_SUITE(worker_wait, TEST(lanes_may_be_at_any_address), TEST(what_stands_still_is_told),
 	   TEST(with_every_read_failing_the_kinds_are_told),
 	   TEST(a_signal_that_moves_between_both_passes_is_left_out),
@@ -703,4 +845,5 @@ TEST_SUITE(worker_wait, TEST(lanes_may_be_at_any_address), TEST(what_stands_stil
 	   TEST(a_circle_that_moves_accuses_nobody), TEST(any_piece_of_memory_may_lack), TEST(who_waits_has_a_verb),
 	   TEST(lanes_are_told_of_their_own_warp), TEST(warps_beyond_the_mask_are_not_told_as_others),
 	   TEST(warps_without_a_number_are_not_warp_0), TEST(only_who_is_known_to_have_exited_is_told_so),
-	   TEST(one_thing_that_is_missing_hides_no_other));
+	   TEST(one_thing_that_is_missing_hides_no_other), TEST(a_collective_operation_waits_for_ranks),
+	   TEST(who_polls_the_very_words_waits_once), TEST(polls_that_do_not_say_all_are_not_all));
