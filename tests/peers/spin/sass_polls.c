@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Which loops that poll memory lib/waits finds in code: usage: sass_polls ARCH <CODE.  A line for each
- * word that ends one. */
+/*
+ * Which loops that poll memory lib/waits finds in code: usage: sass_polls ARCH SIZE... <CODE.  Of each piece of code of
+ * so many bytes a line for each word that ends a loop, and one that says `end`.
+ */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "waits/grid.h"
 #include "waits/sass.h"
@@ -37,14 +40,28 @@ static void put_word(const struct waits_sass_poll *p, bool is_grid)
 	printf(" %s\n", is_grid ? "grid" : "-");
 }
 
+static void put_loops(const char *arch, const unsigned char *code, size_t size)
+{
+	struct waits_sass_polls p;
+
+	for (size_t at = 0; waits_sass_poll_find(arch, code, size, &at, &p) == 0; at += WAITS_SASS_BYTES)
+		for (unsigned int i = 0; i < p.n; i++)
+			put_word(&p.any[i], p.n == 1 && waits_grid_is_loop(arch, code, size, &p.any[0]));
+	printf("end\n");
+}
+
 int main(int argc, char **argv)
 {
 	static unsigned char code[1 << 20];
-	size_t size = fread(code, 1, sizeof(code), stdin), at = 0;
-	struct waits_sass_polls p;
 
-	for (; argc > 1 && waits_sass_poll_find(argv[1], code, size, &at, &p) == 0; at += WAITS_SASS_BYTES)
-		for (unsigned int i = 0; i < p.n; i++)
-			put_word(&p.any[i], p.n == 1 && waits_grid_is_loop(argv[1], code, size, &p.any[0]));
+	for (int i = 2; i < argc; i++) {
+		size_t size = strtoul(argv[i], NULL, 10);
+
+		if (size > sizeof(code) || fread(code, 1, size, stdin) != size) {
+			fprintf(stderr, "no piece of %s bytes\n", argv[i]);
+			return 1;
+		}
+		put_loops(argv[1], code, size);
+	}
 	return 0;
 }
