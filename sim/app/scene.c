@@ -50,18 +50,64 @@ static int read_file(const char *path, struct scene *ret)
 	return fd_read_file(path, SCENE_MAX, &ret->text, &ret->size);
 }
 
+/* Read DIRECTORY/NAME.scene.  @param directory  Taken over.  @return 0, -ENOENT, or what reading met. */
+static int read_named(char *directory, const char *name, struct scene *ret)
+{
+	int r;
+
+	*ret = (struct scene){ .directory = directory };
+	if (!directory || asprintf(&ret->path, "%s/%s" SUFFIX, directory, name) < 0) {
+		ret->path = NULL;
+		return -ENOMEM;
+	}
+	r = fd_read_file(ret->path, SCENE_MAX, &ret->text, &ret->size);
+	return r == -ENOTDIR ? -ENOENT : r;
+}
+
+/* The path of what lies in a directory; NULL if there is no memory. */
+static char *path_in(const char *directory, const char *name)
+{
+	char *path;
+
+	return asprintf(&path, "%s/%s", directory, name) < 0 ? NULL : path;
+}
+
+/* Directories in that of the vendor; who does not tell the kind of a file tells it when a scene is looked for in it. */
+static int is_directory(const struct dirent *d)
+{
+	return d->d_name[0] != '.' && (d->d_type == DT_DIR || d->d_type == DT_UNKNOWN);
+}
+
+/* Look for a scene in the directories inside @p directory. */
+static int read_inside(const char *directory, const char *name, struct scene *ret)
+{
+	struct dirent **list = NULL;
+	int n = scandir(directory, &list, is_directory, alphasort), r = -ENOENT;
+
+	for (int i = 0; i < n; i++) {
+		if (r == -ENOENT) {
+			scene_deinit(ret);
+			r = read_named(path_in(directory, list[i]->d_name), name, ret);
+		}
+		free(list[i]);
+	}
+	free(list);
+	return r;
+}
+
 int scene_read(const char *vendor, const char *directory, const char *name, struct scene *ret)
 {
-	char path[PATH_MAX + NAME_MAX];
+	auto_free char *found = NULL;
+	int r;
 
 	if (strchr(name, '/'))
 		return read_file(name, ret);
-	*ret = (struct scene){ .directory = find_directory(vendor, directory) };
-	if (!ret->directory)
+	*ret = (struct scene){ 0 };
+	found = find_directory(vendor, directory);
+	if (!found)
 		return -ENOENT;
-	snprintf(path, sizeof(path), "%s/%s" SUFFIX, ret->directory, name);
-	ret->path = strdup(path);
-	return ret->path ? fd_read_file(path, SCENE_MAX, &ret->text, &ret->size) : -ENOMEM;
+	r = read_named(strdup(found), name, ret);
+	return r == -ENOENT ? read_inside(found, name, ret) : r;
 }
 
 void scene_deinit(struct scene *s)
@@ -80,38 +126,53 @@ static int is_scene(const struct dirent *d)
 }
 
 /* Print the name of a scene and its first line, without the "#". */
-static void list_one(const char *vendor, const char *directory, char *file, FILE *to)
+static void list_one(const char *directory, char *file, FILE *to)
 {
 	struct scene s;
 
 	file[strlen(file) - strlen(SUFFIX)] = '\0';
-	if (!scene_read(vendor, directory, file, &s)) {
+	if (!read_named(strdup(directory), file, &s)) {
 		s.text[strcspn(s.text, "\n")] = '\0';
 		fprintf(to, "  %-16s %s\n", file, s.text + strspn(s.text, "# "));
 	}
 	scene_deinit(&s);
 }
 
+/* Print the scenes that lie in a directory.  @param heading  A line above them, or NULL.  @return how many. */
+static int list_directory(const char *directory, const char *heading, FILE *to)
+{
+	struct dirent **list = NULL;
+	int n = scandir(directory, &list, is_scene, alphasort);
+
+	if (n > 0 && heading)
+		fprintf(to, "%s:\n", heading);
+	for (int i = 0; i < n; i++) {
+		list_one(directory, list[i]->d_name, to);
+		free(list[i]);
+	}
+	free(list);
+	return n > 0 ? n : 0;
+}
+
 void scene_list(const char *vendor, const char *directory, FILE *to)
 {
 	auto_free char *path = find_directory(vendor, directory);
 	struct dirent **list = NULL;
-	int n = path ? scandir(path, &list, is_scene, alphasort) : 0;
+	int n = path ? scandir(path, &list, is_directory, alphasort) : 0;
+	int shown = path ? list_directory(path, NULL, to) : 0;
 
 	for (int i = 0; i < n; i++) {
-		list_one(vendor, directory, list[i]->d_name, to);
+		auto_free char *inside = path_in(path, list[i]->d_name);
+
+		shown += inside ? list_directory(inside, list[i]->d_name, to) : 0;
 		free(list[i]);
 	}
 	free(list);
-	if (n <= 0)
+	if (!shown)
 		fprintf(to, "  none: there is no directory of scenes; see --scene-dir\n");
 }
 
 char *scene_file(const char *directory, const char *path)
 {
-	char *joined;
-
-	if (!directory || *path == '/')
-		return strdup(path);
-	return asprintf(&joined, "%s/%s", directory, path) < 0 ? NULL : joined;
+	return !directory || *path == '/' ? strdup(path) : path_in(directory, path);
 }

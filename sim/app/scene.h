@@ -6,10 +6,10 @@
  * @file scene.h
  * Scenes: scripts that are installed with the simulators and have a name.
  *
- * A scene is the file VENDOR/NAME.scene, and its first line is a comment that says what it shows.  Files that
- * the script names lie beside it.  Scenes are looked for in ../share/gpu-agent/scenes, seen from the directory
- * of the running program, which is right in the build tree and wherever an installed tree was moved to; then in
- * the directory that the Makefile calls scenedir.
+ * A scene is the file VENDOR/NAME.scene, or NAME.scene in a directory in VENDOR, and its first line is a comment
+ * that says what it shows.  Paths of files that the script names begin where it lies.  VENDOR is looked for in
+ * ../share/gpu-agent/scenes, seen from the directory of the running program, which is right in the build tree and
+ * wherever an installed tree was moved to; then in the directory that the Makefile calls scenedir.
  */
 
 #include <stdio.h>
@@ -31,7 +31,7 @@ struct scene {
  * @return 0, -ENOENT (no scene of that name), or what reading the file met.
  */
 int scene_read(const char *vendor, const char *directory, const char *name, struct scene *ret);
-/** Print the names of all scenes of a vendor, each with what it shows. */
+/** Print the names of all scenes of a vendor, each with what it shows; those in a directory follow its name. */
 void scene_list(const char *vendor, const char *directory, FILE *to);
 /** Release a scene; a zeroed one is accepted. */
 void scene_deinit(struct scene *s);

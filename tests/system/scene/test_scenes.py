@@ -41,13 +41,18 @@ WAITS = {"amd": ["absent-from-grid", "behind-a-fault", "crossed-collectives", "f
                  "no-answer-phases", "no-packet", "no-signal", "other-collective", "own-stream", "two-streams"],
          "cuda": ["crossed-barriers", "crossed-collectives", "crossed-pairs", "exited-at-barrier", "exited-before-grid",
                   "fault-at-barrier", "fault-before-cluster", "late-leaf", "late-rank", "retired-consumers", "two-places", "unset-flag"]}
+# Programs in which nothing is wrong are in a directory of their own: test_why_controls.py.
+CONTROLS = {vendor: sorted(p.name for p in (ROOT / "sim/scenes" / vendor / "controls").glob("*.scene")) for vendor in WAITS}
 PROGRAM = {"amd": "gpu-agent-simapp", "cuda": "gpu-agent-cuda-simapp"}
 NAME = {"amd": "AMD Instinct MI210", "cuda": "NVIDIA H100 80GB HBM3"}
 VENDORS = pytest.mark.parametrize("vendor", PROGRAM)
 
 
 def names(vendor):
-    return sorted([*(name for v, name in SCENES if v == vendor), *WAITS[vendor]], key=lambda name: f"{name}.scene")
+    """The first word of each line of a list."""
+    found = sorted([*(name for v, name in SCENES if v == vendor), *WAITS[vendor]], key=lambda name: f"{name}.scene")
+    assert not set(found) & {file[:-6] for file in CONTROLS[vendor]}, "a name is of two scenes"
+    return found + (["controls:", *(file[:-6] for file in CONTROLS[vendor])] if CONTROLS[vendor] else [])
 
 
 @contextlib.contextmanager
@@ -157,6 +162,13 @@ def test_scenes_of_ones_own():
         run = subprocess.run([*argv, "--scene", "mine"], capture_output=True, text=True, timeout=60, cwd="/")
         place = f"simapp: {mine}/mine.scene:3: "
         assert run.returncode == 1 and run.stderr == place + "'dispatches': Invalid argument\n", run
+        # Where a scene lies in a directory there, its files are looked for in that one; the list has it below its name.
+        (mine / "more").mkdir()
+        (mine / "more" / "deep.scene").write_text("# deeper\nload ../code.co\ndispatches\n")
+        run = subprocess.run([*argv, "--scene", "deep"], capture_output=True, text=True, timeout=60, cwd="/")
+        assert run.returncode == 1 and run.stderr == f"simapp: {mine}/more/deep.scene:3: 'dispatches': Invalid argument\n", run
+        run = subprocess.run([*argv, "--list-scenes"], capture_output=True, text=True, timeout=60)
+        assert run.returncode == 0 and re.fullmatch(r" +mine .*\nmore:\n +deep +deeper\n", run.stdout), run
         # The same by its path, wherever that lies.
         run = subprocess.run([*argv[:3], "--scene", mine / "mine.scene"], capture_output=True, text=True, timeout=60, cwd="/")
         assert run.returncode == 1 and run.stderr == place + "'dispatches': Invalid argument\n", run

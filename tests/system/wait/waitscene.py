@@ -5,9 +5,9 @@ import pathlib
 import subprocess
 import tempfile
 import time
-from typing import Any, Dict, List, Optional, Sequence, Union
+from typing import Any, Dict, List, Optional, Sequence
 
-from harness import BIN, CudaScene, Scene
+from harness import CudaScene, Scene
 
 # The words of s_barrier, and of s_nop 0, for each generation; the file is one of gfx90a, whose code nobody executes.
 BARRIER = {"gfx90a": 0xBF8A0000, "gfx942": 0xBF8A0000, "gfx1030": 0xBF8A0000, "gfx1100": 0xBFBD0000, "gfx1201": 0xBF94FFFF}
@@ -78,27 +78,19 @@ def block(gpu: str, keys: str = "", groups: int = 3, waves: int = 4) -> str:
 class WaitScene(Scene):
     """A program on one GPU whose kernel has its barrier at gemm+0x40, and much else that is no barrier.
 
-    It runs a script, in which CODE stands for the code object, or a scene with values, in which $code does.
+    It runs a script, in which CODE stands for the code object.
     """
 
-    def __init__(self, gpu: str, script: Union[str, pathlib.Path], words: Optional[Sequence[int]] = None,
-                 values: Optional[Dict[str, Any]] = None) -> None:
+    def __init__(self, gpu: str, script: str, words: Optional[Sequence[int]] = None) -> None:
         super().__init__(app=None, gpus=gpu)
-        self.gpu, self.script, self.words, self.values = gpu, script, words, values
+        self.gpu, self.script, self.words = gpu, script, words
 
     def __enter__(self) -> "WaitScene":
         self.files = tempfile.TemporaryDirectory()
         super().__enter__()
-        words = list(self.words or kernel(self.gpu))
-        path = code_object(pathlib.Path(self.files.name), words)
+        path = code_object(pathlib.Path(self.files.name), list(self.words or kernel(self.gpu)))
         pathlib.Path(self.files.name).chmod(0o755)
-        if isinstance(self.script, str):
-            self.app = self.start_app(self.script.replace("CODE", str(path)))
-            return self
-        values = {**(self.values or {}), **({"code": path} if self.words else {})}
-        self.app = self.start("app", [BIN / "gpu-agent-simapp", "--kfd", self.mount / "kfd", "--scene", self.script, "--set",
-                                      ",".join(f"{name}={value}" for name, value in values.items())])
-        self.app.wait_line()
+        self.app = self.start_app(self.script.replace("CODE", str(path)))
         return self
 
     def __exit__(self, *args: Any) -> Optional[bool]:
