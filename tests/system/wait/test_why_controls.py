@@ -10,7 +10,7 @@ if __name__ == "__main__":
 
 import pytest
 
-from harness import BIN, ROOT, Scene
+from harness import BIN, ROOT, CudaScene, Scene
 from waitscene import POLL, WIDTH
 
 SCENES = ROOT / "sim/scenes"
@@ -83,10 +83,52 @@ def nothing(r, gpu):
 MAKERS = [late_wave, idle_poller, persistent, given_flag, tile_loop, asleep, busy_producer, many_packets, late_host, late_answer,
           late_phase, tiny_kernels, nothing]
 
+def word(value, size=4):
+    return value.to_bytes(size, "little").hex()
+
+
+def mbarrier(phase, expected, pending, tx=0):
+    """A barrier object: arrivals as what lacks to 2^20."""
+    return word(phase << 63 | (-pending & 0xFFFFF) << 43 | tx << 21 | (-expected & 0xFFFFF) << 1, 8)
+
+
+def grid(r):
+    """How many have come, the first block among them, and what they have added."""
+    come = r.randint(1, 7)
+    return {"come": come, "added": word(0x80000000 - 8 + come), "step": r.choice([1, 7])}
+
+
+# Values of the scenes of NVIDIA's devices.
+CUDA = {
+    "tile-loop": lambda r: {"blocks": r.randint(1, 132), "loop": r.choice(["0x20", "0x100"]), "step": r.choice([1, 5]),
+                            "ms": r.choice([0, 3, 250])},
+    "tiny-kernels": lambda r: {"blocks": r.randint(1, 8), "ms": r.choice([1, 2])},
+    "nothing": lambda r: {"module": r.choice(["train", "waits", "grid"])},
+    "given-flag": lambda r: {"blocks": r.randint(1, 40), "first": word(r.choice([0, 5])), "next": word(r.choice([6, 7])),
+                             "ms": r.choice([0, 300, 600])},
+    "back-off": lambda r: {"blocks": r.randint(1, 40), "pc": r.choice(["0xc0", "0xe0"]), "next": word(r.choice([4, 5]), 8)},
+    "busy-lock": lambda r: {"blocks": r.randint(2, 40), "first": word(r.randint(1, 3)), "next": word(r.choice([0, 4]))},
+    "stop-flag": lambda r: {"blocks": r.randint(1, 40), "next": word(r.choice([5, 6, 7]))},
+    "late-warp": lambda r: {"blocks": r.randint(1, 40), "late": r.randint(0, 7), "step": r.choice([1, 3])},
+    "counted-barrier": lambda r: {"blocks": r.randint(1, 40), "step": r.choice([1, 5]), "first": r.randint(8, 11), "come": 1},
+    "late-cluster": lambda r: {"late": r.randint(0, 7), "step": r.choice([1, 4])},
+    # More places than those of 24 blocks are not read, which would be said in missing.
+    "pipeline": lambda r: {"blocks": 2 * r.randint(1, 12), "ring": mbarrier(1, 12, r.randint(5, 12)),
+                           "next": mbarrier(r.randint(0, 1), 1, 1), "step": r.choice([1, 3])},
+    "copy-pipeline": lambda r: {"blocks": 2 * r.randint(1, 8), "word": mbarrier(0, 32, 0, 2048),
+                                "next": mbarrier(0, 32, 0, r.choice([2048, 512]))},
+    "before-grid": grid,
+    "ring-step": lambda r: {"next": r.choice(["5d", "65"]), "ms": r.choice([300, 600])},
+    "diverged": lambda r: {"blocks": r.randint(1, 16), "rest": r.choice(["0x100", "0x110"])},
+}
 # What is seen of those who wait, so that it is known that somebody does.
 WAITS = {"late-wave": "wait at a barrier, at late_", "idle-poller": "wait at a barrier, at idle_", "persistent": "polls the word at",
          "given-flag": "wait at a barrier, at polling+0x40", "busy-producer": "packet 0 of queue 1",
          "late-answer": "of the host (printf) by check", "late-phase": "of the host (printf) by check"}
+CUDA_WAITS = {"back-off": "of consume", "stop-flag": "of drain", "late-warp": "wait at a barrier, at gemm",
+              "counted-barrier": "a named barrier", "late-cluster": "a barrier of the cluster", "pipeline": "mbarrier 0x760",
+              "copy-pipeline": "mbarrier 0x730", "before-grid": "a barrier of the grid", "ring-step": "in AllReduce (ring, LL",
+              "diverged": "lane 0 of warp 0", "given-flag": "wait at a barrier, at forward"}
 
 
 def name(make):
@@ -94,7 +136,8 @@ def name(make):
 
 
 def test_each_scene_has_its_values():
-    assert {name(make) for make in MAKERS} == {p.stem for p in (SCENES / "amd/controls").glob("*.scene")}
+    for vendor, names in ("amd", [name(make) for make in MAKERS]), ("cuda", CUDA):
+        assert set(names) == {p.stem for p in (SCENES / vendor / "controls").glob("*.scene")}
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -114,3 +157,20 @@ def test_nobody_is_accused(seed):
         print(f"{name(make)} on {gpu}, {values}: {shown.stdout}{shown.stderr}")
         assert shown.returncode == 0 and "CAUSE" not in shown.stdout and "STUCK" not in shown.stdout
         assert WAITS.get(name(make), "") in " ".join(shown.stdout.split())
+
+
+@pytest.mark.parametrize("seed", range(2 * len(CUDA)))
+def test_nobody_is_accused_on_devices_of_nvidia(seed):
+    r = random.Random(seed)
+    scene = sorted(CUDA)[seed % len(CUDA)]
+    values = CUDA[scene](r)
+    with CudaScene(app=None) as s:
+        s.app = s.start("app", [BIN / "gpu-agent-cuda-simapp", "--scene", scene, "--set",
+                                ",".join(f"{key}={value}" for key, value in values.items())], env={"LD_LIBRARY_PATH": str(s.libraries)})
+        s.app.wait_line()
+        shown = s.ctl("why", s.app.pid, "--twice=1050")
+        print(f"{scene}, {values}: {shown.stdout}{shown.stderr}")
+        assert shown.returncode == 0 and "CAUSE" not in shown.stdout and "STUCK" not in shown.stdout
+        # What came meanwhile may have ended the wait.
+        if values.get("next") not in (word(7), word(0), word(5, 8)):
+            assert CUDA_WAITS.get(scene, "") in " ".join(shown.stdout.split())
