@@ -41,8 +41,9 @@ WAITS = {"amd": ["absent-from-grid", "behind-a-fault", "crossed-collectives", "f
                  "no-answer-phases", "no-packet", "no-signal", "other-collective", "own-stream", "two-streams"],
          "cuda": ["crossed-barriers", "crossed-collectives", "crossed-pairs", "exited-at-barrier", "exited-before-grid",
                   "fault-at-barrier", "fault-before-cluster", "late-leaf", "late-rank", "retired-consumers", "two-places", "unset-flag"]}
-# Programs in which nothing is wrong are in a directory of their own: test_why_controls.py.
-CONTROLS = {vendor: sorted(p.name for p in (ROOT / "sim/scenes" / vendor / "controls").glob("*.scene")) for vendor in WAITS}
+# Those in directories of their own: programs in which nothing is wrong (test_why_controls.py), and in which words are polled.
+INSIDE = {vendor: {d: sorted(p.name[:-6] for p in (ROOT / "sim/scenes" / vendor / d).glob("*.scene")) for d in ("controls", "spin")}
+          for vendor in WAITS}
 PROGRAM = {"amd": "gpu-agent-simapp", "cuda": "gpu-agent-cuda-simapp"}
 NAME = {"amd": "AMD Instinct MI210", "cuda": "NVIDIA H100 80GB HBM3"}
 VENDORS = pytest.mark.parametrize("vendor", PROGRAM)
@@ -51,8 +52,9 @@ VENDORS = pytest.mark.parametrize("vendor", PROGRAM)
 def names(vendor):
     """The first word of each line of a list."""
     found = sorted([*(name for v, name in SCENES if v == vendor), *WAITS[vendor]], key=lambda name: f"{name}.scene")
-    assert not set(found) & {file[:-6] for file in CONTROLS[vendor]}, "a name is of two scenes"
-    return found + (["controls:", *(file[:-6] for file in CONTROLS[vendor])] if CONTROLS[vendor] else [])
+    shown = found + [word for d, inside in INSIDE[vendor].items() for word in (f"{d}:", *inside)]
+    assert len(set(shown)) == len(shown), "a name is of two scenes"
+    return shown
 
 
 @contextlib.contextmanager

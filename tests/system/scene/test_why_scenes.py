@@ -144,6 +144,32 @@ def test_where_it_goes_on_nobody_is_accused(vendor, name):
     assert shown.returncode == 0 and "CAUSE" not in shown.stdout, shown.stdout
 
 
+# Scenes in which words are polled that nobody sets, which is what idle kernels do as well: who waits, and how it goes on.
+LOCK = "tries to take the lock in the word at 0x0 (value 0x1) until it is 0x0"
+SPINS = {
+    ("amd", "unset-flag"): ("wave 0 of workgroup (0,0,0) of forward, at forward+0x48 (flags.hip:12), polls the word at 0x0 (value 0x6) "
+                            "until it is 0x7", "flag=7"),
+    ("amd", "lock"): (f"wave 0 of workgroup (1,0,0) of append, at append+0x20 (flags.hip:23), {LOCK}", "lock=0"),
+    ("cuda", "unset-flag"): ("lane 0 of warp 0 of block (0,0,0) of forward, at forward+0x90 (flags.cu:9), polls the word at 0x0 "
+                             "(value 0x6) until it is 0x7", "value=07000000"),
+    ("cuda", "lock"): (f"warp 0 of block (0,0,0) of append, at append+0x70 (device_atomic_functions.hpp:207), {LOCK}", "word=00000000"),
+    # The words of blocks that do not fit on the device.
+    ("cuda", "grid-barrier"): ("lanes 16-31 of warp 3 of block (0,0,0) of scan, at scan+0x260 (barrier.cu:9), poll the word at 0x0 "
+                               "(value 0x0) until it is not 0x0", "late=01000000"),
+}
+
+
+@pytest.mark.parametrize(("vendor", "name"), SPINS)
+def test_who_polls_is_told_and_nobody_is_accused(vendor, name):
+    text, values = SPINS[vendor, name]
+    line = f"WAITS  {text}  [inferred]"
+    for more in None, values:
+        shown = why(vendor, name, "--twice=1100", values=more)
+        lines = re.sub("word at 0x[0-9a-f]+", "word at 0x0", shown.stdout).splitlines()
+        assert shown.returncode == 0 and "CAUSE" not in shown.stdout and "STUCK" not in shown.stdout, shown.stdout
+        assert lines[0].startswith("       no culprit found: ") and (line in lines) == (more is None), shown.stdout
+
+
 # The demo's scenes: who waits in them polls a word, which nobody can be accused of.
 POLLS = {"amd": "wave 0 of workgroup (0,0,0) of all_reduce, at all_reduce+0xc4 (train.hip:37), polls",
          "cuda": "warp 0 of block (0,0,0) of all_reduce, at all_reduce+0x130 (train.cu:37), polls"}

@@ -83,6 +83,7 @@ def nothing(r, gpu):
 MAKERS = [late_wave, idle_poller, persistent, given_flag, tile_loop, asleep, busy_producer, many_packets, late_host, late_answer,
           late_phase, tiny_kernels, nothing]
 
+
 def word(value, size=4):
     return value.to_bytes(size, "little").hex()
 
