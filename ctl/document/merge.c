@@ -87,7 +87,7 @@ static int copy_kept(struct merge *m, const struct rpc_gpu_snapshot_result *s, s
 {
 	struct rpc_gpu_snapshot_result kept = *s;
 
-	kept.has_waves = kept.has_registers = kept.has_why = false;
+	kept.has_waves = kept.has_registers = kept.has_why = kept.has_rank_graph = false;
 	kept.n_devices = kept.n_queues = 0;
 	return rpc_copy_struct(&m->arena, &rpc_gpu_snapshot_result_struct, &kept, ret);
 }
@@ -280,21 +280,22 @@ static int check_groups(const char *name, const struct rpc_gpu_snapshot_result *
 struct between {
 	const char *list[2];
 	size_t n;
+	struct merge_waits waits;
 };
 
 static int find_between(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, struct between *ret)
 {
 	const char *absent = merge_absent(a, s);
-	struct merge_waits waits;
-	int r = absent ? merge_circle(a, s, &waits) : rpc_arena_error(a);
+	int r;
 
 	*ret = (struct between){ 0 };
+	r = absent ? merge_circle(a, s, &ret->waits) : rpc_arena_error(a);
 	if (r < 0)
 		return r;
 	if (absent[0])
 		ret->list[ret->n++] = absent;
-	if (waits.late)
-		ret->list[ret->n++] = waits.late;
+	if (ret->waits.late)
+		ret->list[ret->n++] = ret->waits.late;
 	return 0;
 }
 
@@ -634,6 +635,7 @@ static int compare_texts(const void *x, const void *y)
 	return strverscmp(*(const char *const *)x, *(const char *const *)y);
 }
 
+/* What is missing, and what ranks wait for each other. */
 static int join_missing(struct merge *m, struct rpc_gpu_snapshot_result *ret)
 {
 	size_t n_sources;
@@ -644,6 +646,8 @@ static int join_missing(struct merge *m, struct rpc_gpu_snapshot_result *ret)
 
 	if (r < 0)
 		return r;
+	ret->has_rank_graph = between.waits.has_graph;
+	ret->rank_graph = between.waits.graph;
 	ret->complete = ret->complete && !between.n;
 	out_bytes(all, between.list, between.n * sizeof(*between.list));
 	for (size_t i = 0; i < n_sources; i++)

@@ -99,6 +99,8 @@ struct merge_waits {
 	const char *circle;  /**< The first circle of different operations; NULL: there is none that is known. */
 	const char *awaited; /**< Who is waited for by all, and is in no operation; NULL: that is not known. */
 	const char *late;    /**< Who was not looked at in time, so that neither was looked for; NULL: nobody. */
+	bool has_graph;	     /**< With circle or awaited. */
+	struct rpc_rank_graph graph; /**< The same as nodes and edges, in the arena. */
 };
 /**
  * Find ranks that wait for each other in different collective operations, or else all for ranks that are in none.

@@ -248,7 +248,76 @@ static void add_others(struct waiting *w, const bool *circle, const struct opera
 			w->told[i] = true;
 }
 
+/* ------------------------------------------------------------------ as a graph --------------- */
+
+/* The nodes: those of whom it is told that they wait, and for whom.  @param ret_place  Gets the node of each rank. */
+static int add_nodes(struct waiting *w, struct rpc_rank_graph *ret, uint32_t **ret_place)
+{
+	uint32_t *place = rpc_arena_array(w->a, w->s->n_ranks, sizeof(*place));
+
+	ret->nodes = rpc_arena_array(w->a, w->s->n_ranks, sizeof(*ret->nodes));
+	if (!place || !ret->nodes)
+		return rpc_arena_error(w->a);
+	for (size_t i = 0; i < w->s->n_ranks; i++)
+		place[i] = w->told[i] ? 0 : NOBODY;
+	for (size_t i = 0; i < w->n_edges; i++)
+		if (w->told[w->edges[i].from])
+			place[w->edges[i].to] = 0;
+	for (size_t i = 0; i < w->s->n_ranks; i++) {
+		if (place[i] == NOBODY)
+			continue;
+		place[i] = (uint32_t)ret->n_nodes;
+		ret->nodes[ret->n_nodes++] = (struct rpc_wait_node){ .kind = RPC_WAIT_NODE_KIND_RANK,
+								     .text = w->s->ranks[i].name,
+								     .has_process = true, .process = (uint32_t)i,
+								     .has_end = true, .end = RPC_WAIT_END_UNKNOWN };
+	}
+	*ret_place = place;
+	return 0;
+}
+
+static int add_edges(struct waiting *w, const uint32_t *place, struct rpc_rank_graph *ret)
+{
+	ret->edges = rpc_arena_array(w->a, w->n_edges, sizeof(*ret->edges));
+	if (!ret->edges)
+		return rpc_arena_error(w->a);
+	for (size_t i = 0; i < w->n_edges; i++) {
+		const struct waits_edge *e = &w->edges[i];
+
+		if (!w->told[e->from])
+			continue;
+		ret->nodes[place[e->from]].has_end = false;
+		ret->edges[ret->n_edges++] = (struct rpc_wait_edge){ .from = place[e->from], .to = place[e->to],
+								     .confidence = (enum rpc_confidence)e->confidence };
+	}
+	return 0;
+}
+
+/* An end of the waits; what the text says of it is only inferred. */
+static void add_cause(const uint32_t *place, size_t rank, enum rpc_wait_end end, const char *text, uint32_t waits,
+		      struct rpc_rank_graph *to)
+{
+	to->causes[to->n_causes++] = (struct rpc_wait_cause){ .text = text, .node = place[rank], .end = end,
+							      .confidence = RPC_CONFIDENCE_INFERRED, .waits = waits };
+}
+
+/* What the sentences rest on: edges from those that are told to wait.  @param causes  How many will be added. */
+static int begin_graph(struct waiting *w, size_t causes, struct merge_waits *ret, uint32_t **ret_place)
+{
+	int r = add_nodes(w, &ret->graph, ret_place);
+
+	if (r == 0)
+		r = add_edges(w, *ret_place, &ret->graph);
+	ret->graph.causes = rpc_arena_array(w->a, causes, sizeof(*ret->graph.causes));
+	if (r == 0 && !ret->graph.causes)
+		r = rpc_arena_error(w->a);
+	ret->has_graph = r == 0;
+	return r;
+}
+
 /* ------------------------------------------------------------------ in words ----------------- */
+
+#define INFERRED "  [inferred]"
 
 static int say_operation(struct waiting *w, const struct rpc_collective *c, struct out *o)
 {
@@ -289,22 +358,37 @@ static int say(struct waiting *w, const struct operations *ops, const char **ret
 	}
 	if (r < 0)
 		return r;
-	out_fmt(&o, "%s  [inferred]", ops->more ? "; and so on" : "");
+	out_str(&o, ops->more ? "; and so on" : "");
 	*ret = out_error(&o) ? NULL : rpc_arena_strdup(w->a, o.data);
 	return *ret ? 0 : -ENOMEM;
 }
 
-static int say_circle(struct waiting *w, const char **ret)
+static int say_circle(struct waiting *w, struct merge_waits *ret)
 {
 	struct operations operations = { 0 };
 	bool *circle = rpc_arena_array(w->a, w->s->n_ranks, sizeof(*circle));
+	const char *text;
+	uint32_t *place, n = 0;
+	size_t first = 0;
+	int r;
 
 	if (!circle)
 		return rpc_arena_error(w->a);
 	memcpy(circle, w->told, w->s->n_ranks * sizeof(*circle));
 	list_operations(w, &operations);
 	add_others(w, circle, &operations);
-	return say(w, &operations, ret);
+	r = say(w, &operations, &text);
+	if (r == 0)
+		r = begin_graph(w, 1, ret, &place);
+	if (r < 0)
+		return r;
+	while (!circle[first])
+		first++;
+	for (size_t i = 0; i < w->s->n_ranks; i++)
+		n += w->told[i];
+	add_cause(place, first, RPC_WAIT_END_CIRCLE, text, n, &ret->graph);
+	ret->circle = rpc_arena_printf(w->a, "%s" INFERRED, text);
+	return rpc_arena_error(w->a);
 }
 
 /* ------------------------------------------------------------------ for who is in none ------- */
@@ -323,11 +407,28 @@ static bool is_in_none(struct waiting *w, size_t i)
 	return false;
 }
 
+static int tell_awaited(struct waiting *w, const struct waits_solution *solution, struct merge_waits *ret)
+{
+	uint32_t *place;
+	int r = begin_graph(w, solution->n_causes, ret, &place);
+
+	for (size_t i = 0; r == 0 && i < solution->n_causes; i++) {
+		const uint32_t end = solution->nodes[solution->causes[i].first];
+
+		add_cause(place, end, RPC_WAIT_END_UNKNOWN,
+			  rpc_arena_printf(w->a, "%s, which was in no collective operation when seen",
+					   w->s->ranks[end].name),
+			  solution->causes[i].waits, &ret->graph);
+	}
+	return r < 0 ? r : rpc_arena_error(w->a);
+}
+
 /*
  * Find the ranks to which all that wait lead, through each other.
+ * @param ret  Gets the graph of these.
  * @return whether all of those are in no operation; negative without memory.
  */
-static int find_awaited(struct waiting *w, struct merge_set *who, struct merge_set *whom)
+static int find_awaited(struct waiting *w, struct merge_set *who, struct merge_set *whom, struct merge_waits *ret)
 {
 	struct waits_solution solution = { 0 };
 	bool known = true;
@@ -339,6 +440,7 @@ static int find_awaited(struct waiting *w, struct merge_set *who, struct merge_s
 		if (!w->of[i])
 			continue;
 		merge_set_add(who, i);
+		w->told[i] = true;
 		for (size_t k = 0; k < w->of[i]->n_waits_for; k++)
 			/* Of who was not seen nothing is known. */
 			if (position_of(w, w->of[i]->waits_for[k]) == NOBODY)
@@ -350,13 +452,16 @@ static int find_awaited(struct waiting *w, struct merge_set *who, struct merge_s
 		known = solution.causes[i].end != WAITS_END_CIRCLE && is_in_none(w, end) && known;
 		merge_set_add(whom, end);
 	}
-	r = r == 0 ? known && solution.n_causes > 0 : r;
+	known = known && solution.n_causes > 0;
+	if (r == 0 && known)
+		r = tell_awaited(w, &solution, ret);
+	r = r == 0 ? known : r;
 out:
 	waits_solution_deinit(&solution);
 	return r;
 }
 
-static int say_awaited(struct waiting *w, const char **ret)
+static int say_awaited(struct waiting *w, struct merge_waits *ret)
 {
 	struct merge_set who, whom;
 	const char *from, *to;
@@ -365,17 +470,17 @@ static int say_awaited(struct waiting *w, const char **ret)
 	if (r == 0)
 		r = merge_set_init(w->a, w->s->n_ranks, &whom);
 	if (r == 0)
-		r = find_awaited(w, &who, &whom);
+		r = find_awaited(w, &who, &whom, ret);
 	if (r <= 0)
 		return r;
 	from = merge_ranks_text(w->a, w->s, &who);
 	to = merge_ranks_text(w->a, w->s, &whom);
 	if (from && to)
-		*ret = rpc_arena_printf(w->a,
-					"%s wait%s in collective operations, for each other and in the end for %s, "
-					"which %s in none when seen  [inferred]",
-					from, merge_set_count(&who) == 1 ? "s" : "", to,
-					merge_set_count(&whom) == 1 ? "was" : "were");
+		ret->awaited = rpc_arena_printf(w->a,
+						"%s wait%s in collective operations, for each other and in the end for %s, "
+						"which %s in none when seen" INFERRED,
+						from, merge_set_count(&who) == 1 ? "s" : "", to,
+						merge_set_count(&whom) == 1 ? "was" : "were");
 	return rpc_arena_error(w->a);
 }
 
@@ -437,6 +542,6 @@ int merge_circle(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, s
 	if (r == 0)
 		r = find_circle(&w);
 	if (r >= 0)
-		r = r ? say_circle(&w, &ret->circle) : say_awaited(&w, &ret->awaited);
+		r = r ? say_circle(&w, ret) : say_awaited(&w, ret);
 	return r < 0 ? r : say_late(&w, ret->circle || ret->awaited, &ret->late);
 }

@@ -26,8 +26,6 @@ struct look_node {
 	const struct wave *wave; /**< Of one wave. */
 	bool may_come; /**< It is not known who it is, but they may come: what waits for them need not be stuck. */
 	uint64_t word; /**< Where a word that is polled lies; 0: of another node, or it is memory of a workgroup. */
-	uint64_t communicator; /**< Of a rank. */
-	uint32_t rank;
 };
 
 /** Workgroups of a dispatch that wait for all of it. */

@@ -17,8 +17,8 @@ static uint32_t rank_node(struct look *l, uint64_t communicator, uint32_t rank)
 	uint32_t node;
 
 	for (size_t i = 0; i < l->n_nodes; i++)
-		if (l->nodes[i].rpc.kind == RPC_WAIT_NODE_KIND_RANK && l->nodes[i].rank == rank &&
-		    l->nodes[i].communicator == communicator)
+		if (l->nodes[i].rpc.kind == RPC_WAIT_NODE_KIND_RANK && l->nodes[i].rpc.rank == rank &&
+		    l->nodes[i].rpc.communicator == communicator)
 			return (uint32_t)i;
 	node = look_add_node(l, RPC_WAIT_NODE_KIND_RANK, WAITS_END_UNKNOWN,
 			     rpc_arena_printf(l->arena, "rank %u of communicator 0x%llx", rank,
@@ -26,8 +26,9 @@ static uint32_t rank_node(struct look *l, uint64_t communicator, uint32_t rank)
 	if (node == LOOK_NONE)
 		return LOOK_NONE;
 	l->nodes[node].may_come = true;
-	l->nodes[node].communicator = communicator;
-	l->nodes[node].rank = rank;
+	l->nodes[node].rpc.has_rank = l->nodes[node].rpc.has_communicator = true;
+	l->nodes[node].rpc.communicator = communicator;
+	l->nodes[node].rpc.rank = rank;
 	return node;
 }
 

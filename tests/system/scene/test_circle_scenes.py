@@ -13,7 +13,7 @@ if __name__ == "__main__":
 import pytest
 
 from harness import BIN, Scene, wait_until
-from ranklines import awaited_ranks, first_line, job_says, waits_in_collectives, without_missing
+from ranklines import awaited_ranks, first_line, graph_of, job_says, waits_in_collectives, without_missing
 
 REDUCE = {"in": "_Z44ncclFunction_AllReduce_RING_SIMPLE_Sum_floatv", "work": "0x7f5000002000"}
 CIRCLE = ("MAYBE  a circle: ranks 0-5 wait in SendRecv for rank6,rank7, which are not in it; "
@@ -72,6 +72,12 @@ def test_job_names_the_circle(tmp_path):
         assert [rank["collectives"][0].get("waits_for") for rank in found] == 6 * [[6, 7]] + [[5], [6]], found
         # Merged in steps it is the same.
         assert first_line(s.ctl("merge", tmp_path / "job.json").stdout) == CIRCLE
+        again = json.loads(s.ctl("merge", tmp_path / "job.json", "-j").stdout)
+        # The first line says what the graph does.  Ranks 6 and 7 are in one operation, in which nobody waits for anybody.
+        edges, causes = graph_of(again)
+        assert edges == {**{f"rank{rank}": ["rank6", "rank7"] for rank in range(6)}, "rank6": ["rank5"], "rank7": []}, edges
+        assert causes == [("circle", "rank5", 8)], causes
+        assert CIRCLE == f"MAYBE  {again['rank_graph']['causes'][0]['text']} [inferred]", again["rank_graph"]
 
 
 def test_for_whom_all_wait_is_told(tmp_path):
@@ -85,6 +91,13 @@ def test_for_whom_all_wait_is_told(tmp_path):
             ranks[5] = {key: value for key, value in {**ranks[5], **change}.items() if value is not None}
             (tmp_path / "job.json").write_text(json.dumps({**document, "ranks": ranks}))
             shown = s.ctl("merge", tmp_path / "job.json").stdout
+            merged = json.loads(s.ctl("merge", tmp_path / "job.json", "-j").stdout)
+            assert ("rank_graph" in merged) is (not change), (name, merged)
+            if not change:
+                edges, causes = graph_of(merged)
+                assert edges == {**{f"rank{rank}": ["rank6", "rank7"] for rank in range(5)}, "rank6": ["rank5"], "rank7": ["rank6"],
+                                 "rank5": []}, edges
+                assert causes == [("unknown", "rank5", 7)], causes
             assert (first_line(shown) == AWAITED) is (not change) and "MAYBE" not in shown, (name, shown)
             assert ("looked for with rank5: ranks" in " ".join(shown.split())) is (name == "at another time"), (name, shown)
 
@@ -193,7 +206,7 @@ def test_a_rank_that_moves_is_in_no_circle():
         assert found["waits_for"] == [6, 7] and "unchanged_since_us" not in found, found
         (s.directory / "job.json").write_text(job.out())
         shown = s.ctl("merge", s.directory / "job.json").stdout
-        assert "MAYBE" not in shown, shown
+        assert "MAYBE" not in shown and "rank_graph" not in json.loads(job.out()), shown
 
 
 @pytest.mark.parametrize("more", [(), ("--twice=1000",)])

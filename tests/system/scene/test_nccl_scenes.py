@@ -14,7 +14,7 @@ if __name__ == "__main__":
 import pytest
 
 from harness import BIN, ROOT, CudaScene, wait_until
-from ranklines import awaited_ranks, job_says, waits_in_collectives, without_missing
+from ranklines import awaited_ranks, graph_of, job_says, waits_in_collectives, without_missing
 
 CUBIN = ROOT / "sim/scenes/cuda/nccl/collectives-sm_90.cubin"
 KERNEL = "_Z39ncclDevKernel_AllReduce_Sum_f32_RING_LL24ncclDevKernelArgsStorageILm4096EE"
@@ -73,8 +73,10 @@ def test_job_names_the_circle(functions):
         for rank in range(N):
             s.start_rank(rank, **{"in": functions[rank % 2]})
         job_says(s, CIRCLE)
-        found = json.loads(s.job("-j"))["ranks"]
+        document = json.loads(s.job("-j"))
+        found = document["ranks"]
         assert [rank["collectives"][0].get("waits_for") for rank in found] == [[3], [0], [1], [2]], found
+        assert graph_of(document) == ({f"rank{rank}": [f"rank{(rank - 1) % N}"] for rank in range(N)}, [("circle", "rank0", N)])
         for rank, of in enumerate(found):
             told = of["collectives"][0]
             # The name of the function that its waves are in, of which KERNEL has the one that it is named after inside it.

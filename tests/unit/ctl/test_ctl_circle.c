@@ -49,6 +49,7 @@ static const char *circle_of(struct job *j, struct rpc_arena *a)
 
 	TEST_EQ_FATAL(merge_circle(a, &j->s, &waits), 0);
 	TEST_EQ(waits.circle && waits.awaited, 0);
+	TEST_EQ(waits.has_graph, waits.circle || waits.awaited);
 	return waits.circle ? waits.circle : "none";
 }
 
@@ -201,6 +202,57 @@ static void who_may_have_come_is_not_waited_for(void)
 	}
 }
 
+/* "r0>r3 r3>r2 ; circle r2 4", by the names of ranks. */
+static const char *graph_of(struct job *j, struct rpc_arena *a)
+{
+	struct merge_waits waits;
+	auto_out struct out o = { 0 };
+
+	TEST_EQ_FATAL(merge_circle(a, &j->s, &waits), 0);
+	for (size_t i = 0; i < waits.graph.n_nodes; i++)
+		TEST_EQ(waits.graph.nodes[i].kind, RPC_WAIT_NODE_KIND_RANK);
+	for (size_t i = 0; i < waits.graph.n_edges; i++) {
+		const struct rpc_wait_edge *e = &waits.graph.edges[i];
+
+		TEST_EQ(e->confidence, RPC_CONFIDENCE_INFERRED);
+		TEST_EQ(waits.graph.nodes[e->from].has_end, false);
+		out_fmt(&o, "%s>%s ", waits.graph.nodes[e->from].text, waits.graph.nodes[e->to].text);
+	}
+	for (size_t i = 0; i < waits.graph.n_causes; i++) {
+		const struct rpc_wait_cause *c = &waits.graph.causes[i];
+
+		TEST_EQ(c->culprit || c->confidence != RPC_CONFIDENCE_INFERRED, false);
+		out_fmt(&o, "; %s %s %u", rpc_enum_name(&rpc_wait_end_enum, c->end), waits.graph.nodes[c->node].text,
+			c->waits);
+	}
+	return o.data ? rpc_arena_strdup(a, o.data) : "none";
+}
+
+/* The edges are those that the line rests on: of a circle, between different operations alone. */
+static void the_graph_has_what_is_said(void)
+{
+	auto_rpc_arena struct rpc_arena a;
+	struct job j;
+
+	rpc_arena_init(&a, 0);
+	make_job(&j);
+	TEST_STR(graph_of(&j, &a), "r0>r3 r1>r3 r2>r3 r3>r2 ; circle r2 4");
+	/* Rank 0 waits for one in the same operation, which is no wait, and is told by none. */
+	j.for_whom[0][0] = 1;
+	TEST_STR(graph_of(&j, &a), "r1>r3 r2>r3 r3>r2 ; circle r2 3");
+	/* One in a third operation waits for the circle, and is not told of either. */
+	j.for_whom[0][0] = 3;
+	j.what[0][0].operation = "Broadcast";
+	TEST_STR(graph_of(&j, &a), "r1>r3 r2>r3 r3>r2 ; circle r2 3");
+	make_chain(&j);
+	TEST_STR(graph_of(&j, &a), "r0>r1 r1>r2 r2>r3 ; unknown r3 3");
+	j.ranks[1].n_collectives = 0;
+	TEST_STR(graph_of(&j, &a), "r0>r1 r2>r3 ; unknown r1 1; unknown r3 1");
+	/* One of whom nothing is known may be whom they wait for. */
+	j.for_whom[2][0] = UINT32_MAX;
+	TEST_STR(graph_of(&j, &a), "none");
+}
+
 static const char *late_of(struct job *j, struct rpc_arena *a)
 {
 	struct merge_waits waits;
@@ -319,6 +371,6 @@ static void who_was_not_read_whole_waits_for_nobody(void)
 }
 
 TEST_SUITE(ctl_circle, TEST(names_a_circle), TEST(names_who_is_in_the_same_operation),
-	   TEST(nobody_is_named_where_it_is_not_known), TEST(tells_for_whom_all_wait),
+	   TEST(nobody_is_named_where_it_is_not_known), TEST(tells_for_whom_all_wait), TEST(the_graph_has_what_is_said),
 	   TEST(who_may_have_come_is_not_waited_for), TEST(who_was_not_looked_for_is_told),
 	   TEST(ranks_are_those_of_the_job), TEST(who_was_not_read_whole_waits_for_nobody));
