@@ -99,9 +99,7 @@ static bool is_pause(enum waits_family f, uint32_t word)
 		{ 0xbfa3, F(WAITS_GFX10) },    /* s_waitcnt_depctr, later s_wait_alu */
 		{ 0xbf88, FROM11 },
 		{ 0xbf87, FROM11 },	       /* s_delay_alu */
-		{ 0xbfc2, F(WAITS_GFX12) },    /* s_wait_samplecnt, bvhcnt, expcnt */
-		{ 0xbfc3, F(WAITS_GFX12) },
-		{ 0xbfc4, F(WAITS_GFX12) },
+		{ 0xbfc4, F(WAITS_GFX12) },    /* s_wait_expcnt */
 		{ 0xbfc5, F(WAITS_GFX12_5) },  /* s_wait_xcnt */
 #undef F
 #undef FROM10

@@ -18,6 +18,7 @@ static const struct {
 	uint32_t mask, word;
 	uint32_t families;
 	enum waits_op op;
+	const char *name; /* NULL: that of the operation. */
 } rows[] = {
 	{ 0xffff0000, 0xbf8a0000, BEFORE11, WAITS_OP_BARRIER },
 	{ 0xffff0000, 0xbfbd0000, BIT(WAITS_GFX11), WAITS_OP_BARRIER },
@@ -26,18 +27,22 @@ static const struct {
 	{ 0xffff0000, 0xbf940000, FROM12, WAITS_OP_BARRIER_WAIT },
 	{ 0xffff0000, 0xbf8e0000, BEFORE11, WAITS_OP_SLEEP },
 	{ 0xffff0000, 0xbf830000, FROM11, WAITS_OP_SLEEP },
-	{ 0xffffff00, 0xbe805800, FROM12, WAITS_OP_SLEEP }, /* s_sleep_var */
-	{ 0xffff0000, 0xbf840000, BIT(WAITS_GFX12_5), WAITS_OP_SLEEP }, /* s_monitor_sleep */
-	{ 0xffff0000, 0xbf8c0000, BEFORE11, WAITS_OP_WAIT_MEMORY }, /* s_waitcnt */
+	{ 0xffffff00, 0xbe805800, FROM12, WAITS_OP_SLEEP, "s_sleep_var" },
+	{ 0xffff0000, 0xbf840000, BIT(WAITS_GFX12_5), WAITS_OP_SLEEP, "s_monitor_sleep" },
+	{ 0xffff0000, 0xbf8c0000, BEFORE11, WAITS_OP_WAIT_MEMORY },
 	{ 0xffff0000, 0xbf890000, BIT(WAITS_GFX11) | BIT(WAITS_GFX12), WAITS_OP_WAIT_MEMORY },
-	{ 0xffff0000, 0xbbfd0000, BIT(WAITS_GFX10), WAITS_OP_WAIT_MEMORY }, /* s_waitcnt_vscnt null */
-	{ 0xffff0000, 0xbc7c0000, BIT(WAITS_GFX11), WAITS_OP_WAIT_MEMORY },
-	{ 0xffff0000, 0xbfc00000, FROM12, WAITS_OP_WAIT_MEMORY }, /* s_wait_loadcnt */
-	{ 0xffff0000, 0xbfc10000, FROM12, WAITS_OP_WAIT_MEMORY }, /* s_wait_storecnt */
-	{ 0xffff0000, 0xbfc60000, FROM12, WAITS_OP_WAIT_MEMORY }, /* s_wait_dscnt */
-	{ 0xffff0000, 0xbfc70000, FROM12, WAITS_OP_WAIT_MEMORY }, /* s_wait_kmcnt */
-	{ 0xffff0000, 0xbfc80000, FROM12, WAITS_OP_WAIT_MEMORY }, /* s_wait_loadcnt_dscnt */
-	{ 0xffff0000, 0xbfc90000, FROM12, WAITS_OP_WAIT_MEMORY }, /* s_wait_storecnt_dscnt */
+	{ 0xffff0000, 0xbbfd0000, BIT(WAITS_GFX10), WAITS_OP_WAIT_MEMORY, "s_waitcnt_vscnt" }, /* null */
+	{ 0xffff0000, 0xbc7c0000, BIT(WAITS_GFX11), WAITS_OP_WAIT_MEMORY, "s_waitcnt_vscnt" },
+	{ 0xffff0000, 0xbfc00000, FROM12, WAITS_OP_WAIT_MEMORY, "s_wait_loadcnt" },
+	{ 0xffff0000, 0xbfc10000, FROM12, WAITS_OP_WAIT_MEMORY, "s_wait_storecnt" },
+	{ 0xffff0000, 0xbfc20000, BIT(WAITS_GFX12), WAITS_OP_WAIT_MEMORY, "s_wait_samplecnt" },
+	{ 0xffff0000, 0xbfc30000, BIT(WAITS_GFX12), WAITS_OP_WAIT_MEMORY, "s_wait_bvhcnt" },
+	{ 0xffff0000, 0xbfc60000, FROM12, WAITS_OP_WAIT_MEMORY, "s_wait_dscnt" },
+	{ 0xffff0000, 0xbfc70000, FROM12, WAITS_OP_WAIT_MEMORY, "s_wait_kmcnt" },
+	{ 0xffff0000, 0xbfc80000, FROM12, WAITS_OP_WAIT_MEMORY, "s_wait_loadcnt_dscnt" },
+	{ 0xffff0000, 0xbfc90000, FROM12, WAITS_OP_WAIT_MEMORY, "s_wait_storecnt_dscnt" },
+	{ 0xffff0000, 0xbfca0000, BIT(WAITS_GFX12_5), WAITS_OP_WAIT_MEMORY, "s_wait_asynccnt" },
+	{ 0xffff0000, 0xbfcb0000, BIT(WAITS_GFX12_5), WAITS_OP_WAIT_MEMORY, "s_wait_tensorcnt" },
 	{ 0xffff0000, 0xd93b0000, BIT(WAITS_GFX9), WAITS_OP_GWS_BARRIER },
 	{ 0xffff0000, 0xd8760000, BIT(WAITS_GFX10) | BIT(WAITS_GFX11), WAITS_OP_GWS_BARRIER },
 	{ 0xffff0000, 0xbf8d0000, BEFORE11, WAITS_OP_HALT },
@@ -45,9 +50,9 @@ static const struct {
 	{ 0xffff0000, 0xbf920000, BEFORE11, WAITS_OP_TRAP },
 	{ 0xffff0000, 0xbf900000, FROM11, WAITS_OP_TRAP },
 	{ 0xffff0000, 0xbf810000, BEFORE11, WAITS_OP_END },
-	{ 0xffff0000, 0xbf9b0000, BEFORE11, WAITS_OP_END }, /* s_endpgm_saved */
+	{ 0xffff0000, 0xbf9b0000, BEFORE11, WAITS_OP_END, "s_endpgm_saved" },
 	{ 0xffff0000, 0xbfb00000, FROM11, WAITS_OP_END },
-	{ 0xffff0000, 0xbfb10000, FROM11, WAITS_OP_END },
+	{ 0xffff0000, 0xbfb10000, FROM11, WAITS_OP_END, "s_endpgm_saved" },
 	{ 0xffffff00, 0xbe801d00, BIT(WAITS_GFX9), WAITS_OP_JUMP },
 	{ 0xffffff00, 0xbe802000, BIT(WAITS_GFX10), WAITS_OP_JUMP },
 	{ 0xffffff00, 0xbe804800, FROM11, WAITS_OP_JUMP },
@@ -101,6 +106,7 @@ int waits_instruction_read(enum waits_family f, const void *bytes, size_t size, 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		if ((word & rows[i].mask) == rows[i].word && rows[i].families & BIT(f)) {
 			ret->op = rows[i].op;
+			ret->name = rows[i].name ? rows[i].name : waits_op_name(rows[i].op);
 			break;
 		}
 	return 0;

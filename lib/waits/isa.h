@@ -33,7 +33,7 @@ enum waits_op {
 	WAITS_OP_BARRIER,	 /**< s_barrier: arrive, and wait for the workgroup. */
 	WAITS_OP_BARRIER_SIGNAL, /**< s_barrier_signal, with _isfirst or without: arrive. */
 	WAITS_OP_BARRIER_WAIT,	 /**< s_barrier_wait: wait. */
-	WAITS_OP_SLEEP,
+	WAITS_OP_SLEEP,	      /**< s_sleep, s_sleep_var, s_monitor_sleep. */
 	WAITS_OP_WAIT_MEMORY, /**< Wait for loads and stores of the wave itself. */
 	WAITS_OP_GWS_BARRIER, /**< ds_gws_barrier: wait for the waves of the whole grid. */
 	WAITS_OP_HALT,
@@ -53,6 +53,7 @@ enum waits_op {
 /** An instruction, as far as it is told. */
 struct waits_instruction {
 	enum waits_op op;
+	const char *name;  /**< As the assembler has it, such as "s_wait_loadcnt"; NULL with WAITS_OP_OTHER. */
 	int16_t immediate; /**< The lower half of the word. */
 };
 
@@ -62,7 +63,7 @@ struct waits_instruction {
  */
 int waits_instruction_read(enum waits_family f, const void *bytes, size_t size, struct waits_instruction *ret);
 
-/** @return the assembler's name: "s_barrier"; NULL for WAITS_OP_OTHER. */
+/** @return the assembler's name, or that of the first one of several: "s_barrier"; NULL for WAITS_OP_OTHER. */
 const char *waits_op_name(enum waits_op op);
 
 /** @return whether the instruction is a branch to a place of its own. */

@@ -3,7 +3,8 @@
  * Opcodes and fields are those that ptxas 13.0 makes for sm_75 to sm_121 of bar.sync, bar.red, bar.arrive and
  * bar.warp.sync; of these they are the same in all, but for the register of WARPSYNC and distances.  That of
  * cp.async.mbarrier.arrive is what it makes for sm_80, sm_90, sm_100 and sm_120.  Those of barrier.cluster are the same
- * from sm_90, the first one with clusters, to sm_121.
+ * from sm_90, the first one with clusters, to sm_121.  Those of NANOSLEEP are what ptxas 12.4 makes of nanosleep.u32
+ * for sm_70 to sm_90 (tests/peers/barrier).
  */
 #include "waits/sass.h"
 
@@ -102,6 +103,12 @@ int waits_sass_read(const char *arch, const void *bytes, size_t size, struct wai
 	case 0xdc7:
 		ret->op = WAITS_SASS_CLUSTER_WAIT;
 		break;
+	case 0x95d:
+	case 0x35d: /* For as long as a register says. */
+	case 0xb5d: /* As a constant of the launch says. */
+		if (waits_sass_is_always(w))
+			ret->op = WAITS_SASS_SLEEP;
+		break;
 	case 0x944: /* CALL.REL */
 	case 0x947: /* BRA */
 	case 0x547: /* BRA.U */
@@ -121,7 +128,8 @@ const char *waits_sass_name(enum waits_sass_op op)
 								 [WAITS_SASS_COPY_ARRIVES] = "ARRIVES.LDGSTSBAR",
 								 [WAITS_SASS_WARP_SYNC] = "WARPSYNC",
 								 [WAITS_SASS_CLUSTER_ARRIVE] = "UCGABAR_ARV",
-								 [WAITS_SASS_CLUSTER_WAIT] = "UCGABAR_WAIT" };
+								 [WAITS_SASS_CLUSTER_WAIT] = "UCGABAR_WAIT",
+								 [WAITS_SASS_SLEEP] = "NANOSLEEP" };
 
 	return op < WAITS_SASS_OP_COUNT ? names[op] : NULL;
 }

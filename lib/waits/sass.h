@@ -28,6 +28,7 @@ enum waits_sass_op {
 	WAITS_SASS_WARP_SYNC, /**< WARPSYNC: wait for lanes of the same warp. */
 	WAITS_SASS_CLUSTER_ARRIVE, /**< UCGABAR_ARV: come to the barrier of the cluster, and go on. */
 	WAITS_SASS_CLUSTER_WAIT,   /**< UCGABAR_WAIT: wait for all threads of the cluster that have not exited. */
+	WAITS_SASS_SLEEP,	   /**< NANOSLEEP that no predicate guards: wait for a while, and for nobody. */
 	WAITS_SASS_TRANSFER,  /**< A call, a branch or a jump: elsewhere, unless its target is known. */
 	WAITS_SASS_OP_COUNT,
 };

@@ -29,10 +29,12 @@ VERSIONS = {"gfx900": 90000, "gfx906": 90006, "gfx908": 90008, "gfx90a": 90010, 
 # What is assembled, and what it is called where that is not the same.
 INSTRUCTIONS = {
     "s_barrier": None, "s_barrier_signal -1": None, "s_barrier_signal_isfirst -1": "s_barrier_signal",
-    "s_barrier_wait -1": None, "s_barrier_wait 1": None, "s_sleep 1": None, "s_sleep_var s1": "s_sleep",
-    "s_waitcnt vmcnt(0)": None, "s_waitcnt lgkmcnt(0)": None, "s_waitcnt_vscnt null, 0x0": "s_waitcnt",
-    "s_wait_loadcnt 0x0": "s_waitcnt", "s_wait_storecnt 0x0": "s_waitcnt", "s_wait_dscnt 0x0": "s_waitcnt",
-    "s_wait_kmcnt 0x0": "s_waitcnt", "s_endpgm": None, "s_setpc_b64 s[2:3]": None, "s_sethalt 1": None, "s_trap 1": None,
+    "s_barrier_wait -1": None, "s_barrier_wait 1": None, "s_sleep 1": None, "s_sleep_var s1": None, "s_monitor_sleep 1": None,
+    "s_waitcnt vmcnt(0)": None, "s_waitcnt lgkmcnt(0)": None, "s_waitcnt_vscnt null, 0x0": None,
+    "s_wait_loadcnt 0x0": None, "s_wait_storecnt 0x0": None, "s_wait_samplecnt 0x0": None, "s_wait_bvhcnt 0x0": None,
+    "s_wait_dscnt 0x0": None, "s_wait_kmcnt 0x0": None, "s_wait_loadcnt_dscnt 0x0": None, "s_wait_storecnt_dscnt 0x0": None,
+    "s_wait_asynccnt 0x0": None, "s_wait_tensorcnt 0x0": None,
+    "s_endpgm": None, "s_endpgm_saved": None, "s_setpc_b64 s[2:3]": None, "s_sethalt 1": None, "s_trap 1": None,
     "s_branch -2": None, "s_cbranch_scc0 -2": None, "s_cbranch_scc1 -2": None, "s_cbranch_vccz -2": None,
     "s_cbranch_vccnz -2": None, "s_cbranch_execz -2": None, "s_cbranch_execnz -2": None,
     # None of these waits, and some have the word of one that does on another target.

@@ -16,7 +16,7 @@ static void print_name(enum waits_family f, uint32_t word)
 	if (waits_instruction_read(f, &word, sizeof(word), &i) < 0)
 		puts("?");
 	else
-		puts(i.op ? waits_op_name(i.op) : "-");
+		puts(i.op ? i.name : "-");
 }
 
 static void print_loop(enum waits_family f, const uint32_t *words, size_t n)

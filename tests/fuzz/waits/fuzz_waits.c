@@ -89,7 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		struct waits_instruction i;
 
 		if (waits_instruction_read((enum waits_family)f, data, size, &i) == 0)
-			check(i.op < WAITS_OP_COUNT && (!i.op || waits_op_name(i.op)));
+			check(i.op < WAITS_OP_COUNT && (!i.op || waits_op_name(i.op)) && !i.name == !i.op);
 		if (size < sizeof(s) + sizeof(block))
 			continue;
 		memcpy(&s, data, sizeof(s));

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Barriers of blocks, warps and clusters: lib/waits sees those that NVIDIA's disassembler shows, with the same operands, and no others."""
+"""Barriers of blocks, warps and clusters, and sleeps: lib/waits sees what NVIDIA's disassembler shows, operands as well, and no others."""
 import os
 import re
 import subprocess
@@ -18,7 +18,9 @@ from peers import fetch
 PROGRAM = BIN.parent / "tests" / "sass_barriers"
 CUBINS = [*sorted((ROOT / "sim/scenes/cuda").glob("*.cubin")), *sorted((ROOT / "tests/data/cubin").glob("*.cubin"))]
 ARCHS = ["sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90"]
-SHOWN = re.compile(r"^(?:@!?U?P\d )?(BAR\.(?:SYNC|RED|ARV)|ARRIVES\.LDGSTSBAR|WARPSYNC|UCGABAR_(?:ARV|WAIT))\b[.\w]*(?: (.*))?$")
+# A sleep that a predicate guards is none that lanes are known to be in.
+SHOWN = re.compile(r"^(?:(?:@!?U?P\d )?(?=[^@N])|(?=NANOSLEEP\b))"
+                   r"(NANOSLEEP|BAR\.(?:SYNC|RED|ARV)|ARRIVES\.LDGSTSBAR|WARPSYNC|UCGABAR_(?:ARV|WAIT))\b[.\w]*(?: (.*))?$")
 NAMES = {"BAR.RED": "BAR.SYNC"}  # It waits as BAR.SYNC does.
 ALL_LANES = "0xffffffff"
 
@@ -27,6 +29,7 @@ FORMS = ["bar.sync 0;", "bar.sync 3;", "bar.sync 5, 64;", "bar.sync %r1;", "bar.
          "bar.arrive 2, 128;", "bar.arrive %r1, %r2;", "bar.arrive 4, %r2;", "bar.arrive %r1, 256;",
          "barrier.sync 1;", "barrier.sync 6, 32;", "barrier.arrive 8, 64;", "barrier.sync 15, 1024;",
          "bar.red.popc.u32 %r4, 0, %p1;", "bar.red.and.pred %p2, 9, 64, %p1;", "bar.red.or.pred %p2, %r1, %p1;",
+         "nanosleep.u32 100;", "nanosleep.u32 %r3;", "nanosleep.u32 %r1;",
          "@%p1 bar.warp.sync 0xffffffff;", "@%p1 bar.warp.sync 0xff;", "@%p1 bar.warp.sync %r1;"]
 COPIES = ["cp.async.mbarrier.arrive.shared.b64 [%r1];", "cp.async.mbarrier.arrive.noinc.shared.b64 [%r1];"]
 CLUSTERS = ["barrier.cluster.arrive;", "barrier.cluster.wait;", "barrier.cluster.arrive.relaxed;", "barrier.cluster.wait.acquire;"]

@@ -39,6 +39,37 @@ static void words_need_their_target(void)
 	TEST_EQ(waits_instruction_read(WAITS_GFX9, &rows, 3, &i), -EINVAL);
 }
 
+/* Instructions that do the same have names of their own, and each generation its own ones. */
+static void instructions_are_named(void)
+{
+	static const struct {
+		uint32_t target, word;
+		enum waits_op op;
+		const char *name;
+	} rows[] = {
+		{ 120000, 0xbf830001, WAITS_OP_SLEEP, "s_sleep" },
+		{ 120000, 0xbe805801, WAITS_OP_SLEEP, "s_sleep_var" },
+		{ 120500, 0xbf840001, WAITS_OP_SLEEP, "s_monitor_sleep" },
+		{ 90402, 0xbf8c0f70, WAITS_OP_WAIT_MEMORY, "s_waitcnt" },
+		{ 100300, 0xbbfd0000, WAITS_OP_WAIT_MEMORY, "s_waitcnt_vscnt" },
+		{ 120000, 0xbfc00000, WAITS_OP_WAIT_MEMORY, "s_wait_loadcnt" },
+		{ 120000, 0xbfc20000, WAITS_OP_WAIT_MEMORY, "s_wait_samplecnt" },
+		{ 120500, 0xbfcb0000, WAITS_OP_WAIT_MEMORY, "s_wait_tensorcnt" },
+		{ 90010, 0xbf8a0000, WAITS_OP_BARRIER, "s_barrier" },
+		{ 120500, 0xbfc20000, WAITS_OP_OTHER, NULL },
+		{ 120000, 0xbf840001, WAITS_OP_OTHER, NULL },
+		/* Exports are no loads. */
+		{ 120000, 0xbfc40000, WAITS_OP_OTHER, NULL },
+	};
+	struct waits_instruction i;
+
+	for (size_t k = 0; k < ARRAY_SIZE(rows); k++) {
+		waits_instruction_read(waits_family_of(rows[k].target), &rows[k].word, 4, &i);
+		TEST_ROW_EQ(k, i.op, rows[k].op);
+		TEST_ROW_EQ(k, i.name && rows[k].name ? !strcmp(i.name, rows[k].name) : i.name == rows[k].name, true);
+	}
+}
+
 static void branches_lead_back(void)
 {
 	uint32_t word = 0xbf87fffb; /* s_cbranch_vccnz -5 */
@@ -336,7 +367,7 @@ static void packets_wait_for_a_value(void)
 	}
 }
 
-TEST_SUITE(waits, TEST(words_need_their_target), TEST(branches_lead_back),
+TEST_SUITE(waits, TEST(words_need_their_target), TEST(instructions_are_named), TEST(branches_lead_back),
 	  TEST(the_bit_and_the_instruction_prove_it),
 	  TEST(split_barriers_are_told_by_their_place), TEST(barriers_are_told_apart),
 	  TEST(the_named_barrier_is_the_one_that_is_open), TEST(counts_who_is_missing),

@@ -88,6 +88,19 @@ static void barriers_of_clusters_are_told(void)
 	TEST_STR(waits_sass_name(WAITS_SASS_CLUSTER_WAIT), "UCGABAR_WAIT");
 }
 
+/* As ptxas 12.4 encodes nanosleep.u32 of a constant, a register and an argument, for sm_70 to sm_90. */
+static void sleeps_are_told_if_they_are_executed(void)
+{
+	TEST_EQ(sass("sm_90", 0x000000640000795d, 0x000fea0003800000).op, WAITS_SASS_SLEEP);
+	TEST_EQ(sass("sm_90", 0x000000040000735d, 0x004fea0003800000).op, WAITS_SASS_SLEEP);
+	TEST_EQ(sass("sm_80", 0x0000580000007b5d, 0x000fe20003800000).op, WAITS_SASS_SLEEP);
+	TEST_EQ(sass("sm_70", 0x000000640000795d, 0x000fe20003a00000).op, WAITS_SASS_SLEEP); /* NANOSLEEP.WARP */
+	/* @P0, and @!PT. */
+	TEST_EQ(sass("sm_90", 0x000000640000095d, 0x000fea0003800000).op, WAITS_SASS_OTHER);
+	TEST_EQ(sass("sm_90", 0x000000640000f95d, 0x000fea0003800000).op, WAITS_SASS_OTHER);
+	TEST_STR(waits_sass_name(WAITS_SASS_SLEEP), "NANOSLEEP");
+}
+
 static void calls_are_told_with_their_target(void)
 {
 	struct waits_sass s = sass("sm_75", 0x000000e000007944, 0x000fea0003c00000);
@@ -180,7 +193,7 @@ static void who_is_missing_follows_from_the_counts(void)
 
 TEST_SUITE(waits_sass, TEST(barriers_are_told_with_number_and_count), TEST(lanes_of_a_warp_are_told_by_their_mask),
 	   TEST(copies_that_arrive_are_told), TEST(barriers_of_clusters_are_told),
-	   TEST(calls_are_told_with_their_target),
+	   TEST(sleeps_are_told_if_they_are_executed), TEST(calls_are_told_with_their_target),
 	   TEST(what_leads_to_an_unknown_place_has_no_target),
 	   TEST(unknown_devices_are_refused),
 	   TEST(who_is_missing_follows_from_the_counts));
