@@ -230,17 +230,21 @@ static bool may_poll(struct look *l, const struct wave *w)
 	return c->may_poll;
 }
 
+bool look_is_still(struct look *l, const struct wave *w)
+{
+	uint64_t state = state_of(l, w);
+
+	return state && look_is_same(l, name_of_wave(w), state) && !may_poll(l, w);
+}
+
 static enum waits_end end_of(struct look *l, const struct wave *w)
 {
-	uint64_t state;
-
 	if (w->state != RPC_WAVE_STATE_RUNNING)
 		return WAITS_END_STOPPED;
 	/* Whether its code has a loop is not known. */
 	if (look_is_nvidia(l))
 		return WAITS_END_RUNS;
-	state = state_of(l, w);
-	return state && look_is_same(l, name_of_wave(w), state) && !may_poll(l, w) ? WAITS_END_STILL : WAITS_END_RUNS;
+	return look_is_still(l, w) ? WAITS_END_STILL : WAITS_END_RUNS;
 }
 
 static const char *reason_of(struct look *l, const struct wave *w)
@@ -261,13 +265,21 @@ static const char *loop_text(const struct look *l, const struct wave *w)
 	return c->polls ? "polls a word of memory" : c->not_judged ? c->not_judged : "runs in a loop or sleeps";
 }
 
+static const char *still_text(struct look *l, const struct wave *w)
+{
+	const char *at = look_memory_wait(l, w);
+
+	return at ? rpc_arena_printf(l->arena, "is the same in both samples, at %s: it waits for its own loads and stores", at) :
+		    "is the same in both samples";
+}
+
 static const char *state_text(struct look *l, const struct wave *w, enum waits_end end)
 {
 	switch (end) {
 	case WAITS_END_STOPPED:
 		return reason_of(l, w);
 	case WAITS_END_STILL:
-		return "is the same in both samples";
+		return still_text(l, w);
 	default:
 		return !look_is_nvidia(l) && may_poll(l, w) ? loop_text(l, w) :
 		       l->before ? "has moved, or may have, between both samples" : "runs";

@@ -193,6 +193,14 @@ bool look_has_all_waves(const struct look *l)
 	return true;
 }
 
+const char *look_arch(const struct look *l, const struct wave *w)
+{
+	for (size_t i = 0; i < l->seen->n_devices; i++)
+		if (l->seen->devices[i].rpc.gpu_id == w->gpu_id)
+			return l->seen->devices[i].rpc.arch;
+	return NULL;
+}
+
 enum waits_family look_family(const struct look *l, const struct wave *w)
 {
 	for (size_t i = 0; i < l->seen->n_devices; i++) {
@@ -506,6 +514,7 @@ static void find_waits(struct look *l, struct rpc_why_get_result *ret)
 		look_at_collectives(l, ret);
 		look_at_queues(l);
 	}
+	look_at_alone(l, ret);
 }
 
 int wait_tell(struct target *t, struct rpc_arena *a, const struct wait_options *o, const struct snapshot *seen,

@@ -146,6 +146,8 @@ const char *look_place(struct look *l, const struct rpc_wait_at *at);
 bool look_is_nvidia(const struct look *l);
 /** @return whether no wave is missing: one that is not there has ended, or was never started. */
 bool look_has_all_waves(const struct look *l);
+/** @return the architecture of a wave's device, such as "sm_90"; NULL: it is not known. */
+const char *look_arch(const struct look *l, const struct wave *w);
 /** @return which generation a wave's device is of. */
 enum waits_family look_family(const struct look *l, const struct wave *w);
 
@@ -161,6 +163,12 @@ bool look_read(struct look *l, uint64_t address, void *buf, size_t size);
 
 /** Find the node of a wave, or add it, with what is known of the wave.  @return as look_add_node(). */
 uint32_t look_add_wave(struct look *l, const struct wave *w, const struct rpc_wait_at *at);
+
+/**
+ * Is an AMD wave the same in both samples, with all its registers, and in no loop?  Notes it for the next one.
+ * @return false also where that is not known.
+ */
+bool look_is_still(struct look *l, const struct wave *w);
 
 /** @return "wave 3 of workgroup (0,0,0) of gemm", in the words of the vendor. */
 const char *look_wave_text(struct look *l, const struct wave *w);
@@ -184,6 +192,10 @@ void look_at_clusters(struct look *l);
 
 /** Find waves that poll memory. */
 void look_at_polls(struct look *l);
+/** @return whether an AMD wave is in a loop that polls. */
+bool look_polls(struct look *l, const struct wave *w);
+/** @return the waves that run at the place of this one, of the same dispatch. */
+uint32_t look_count_at(const struct look *l, const struct wave *w);
 /** Tell the word that a wave polls, and what it has to become. */
 void look_tell_word(struct rpc_wait *to, const struct waits_word *word, bool is_known, uint64_t value);
 
@@ -217,6 +229,13 @@ void look_at_hostcalls(struct look *l);
 
 /** Find warps of NVIDIA's devices that poll memory. */
 void look_at_spins(struct look *l);
+
+/* alone.c */
+
+/** @return the instruction at the pc of an AMD wave, if that waits for the wave's own memory; NULL: it does not. */
+const char *look_memory_wait(const struct look *l, const struct wave *w);
+/** Tell of waves that wait for nobody else; all other waits are known, and collective operations. */
+void look_at_alone(struct look *l, struct rpc_why_get_result *ret);
 
 /* collectives.c */
 

@@ -362,6 +362,15 @@ static void find_loop(struct look *l, const struct wave *w, struct look_code *c)
 	c->loop = w->pc - before + c->poll.begin;
 }
 
+bool look_polls(struct look *l, const struct wave *w)
+{
+	struct look_code *c = &l->sites[w->site];
+
+	if (!c->is_searched)
+		find_loop(l, w, c);
+	return c->polls;
+}
+
 static const struct wave *wave_of(const struct look *l, const struct rpc_wave_registers *r)
 {
 	const struct target_waves *t = &l->seen->waves;
@@ -376,7 +385,7 @@ static const struct wave *wave_of(const struct look *l, const struct rpc_wave_re
 	return NULL;
 }
 
-static uint32_t count_at(const struct look *l, const struct wave *w)
+uint32_t look_count_at(const struct look *l, const struct wave *w)
 {
 	const struct target_waves *t = &l->seen->waves;
 	uint32_t n = 0;
@@ -397,13 +406,11 @@ static void look_at_one(struct look *l, const struct rpc_wave_registers *r)
 	if (!w || w->state != RPC_WAVE_STATE_RUNNING || !w->exec)
 		return;
 	c = &l->sites[w->site];
-	if (!c->is_searched)
-		find_loop(l, w, c);
-	if (!c->polls || !find_words(l, r, w, &c->poll, &words))
+	if (!look_polls(l, w) || !find_words(l, r, w, &c->poll, &words))
 		return;
 	first = first_open(&words);
 	if (first && !look_add_grid(l, r, w, c, &first->list[0].word))
-		add_poll(l, w, c, &words, first, count_at(l, w));
+		add_poll(l, w, c, &words, first, look_count_at(l, w));
 }
 
 void look_at_polls(struct look *l)

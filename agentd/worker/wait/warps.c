@@ -19,14 +19,6 @@
 
 /* ------------------------------------------------------------------ what lanes do ------------ */
 
-static const char *arch_of(const struct look *l, const struct wave *w)
-{
-	for (size_t i = 0; i < l->seen->n_devices; i++)
-		if (l->seen->devices[i].rpc.gpu_id == w->gpu_id)
-			return l->seen->devices[i].rpc.arch;
-	return NULL;
-}
-
 static const struct look_code *code_at(struct look *l, const struct wave *w)
 {
 	struct look_code *c = &l->sites[w->site];
@@ -53,7 +45,7 @@ static void classify(struct look *l, struct block *b, struct unit *u)
 		return;
 	}
 	c = code_at(l, u->w);
-	if (waits_sass_read(arch_of(l, u->w), c->bytes, c->n, &u->at) < 0) {
+	if (waits_sass_read(look_arch(l, u->w), c->bytes, c->n, &u->at) < 0) {
 		u->does = DOES_UNKNOWN;
 		b->undecoded++;
 		return;
@@ -183,7 +175,7 @@ static bool may_arrive_by(const struct waits_sass *s, const struct waits_sass *b
 
 static bool may_arrive_in(struct look *l, const struct unit *u, const struct code_symbol *kernel)
 {
-	const char *arch = arch_of(l, u->w);
+	const char *arch = look_arch(l, u->w);
 	struct waits_sass before = { 0 };
 	uint8_t code[SEARCH_STEP];
 
@@ -751,7 +743,7 @@ void look_at_warps(struct look *l)
 		while (end < t->n_waves && t->waves[end].leader == t->waves[i].leader)
 			end++;
 		b.n = (uint32_t)(end - i);
-		if (waits_sass_known(arch_of(l, b.waves)))
+		if (waits_sass_known(look_arch(l, b.waves)))
 			look_at_block(l, &b);
 		else
 			look_undecoded(l, "the instructions of their device are not known", b.n);

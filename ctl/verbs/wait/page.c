@@ -14,6 +14,7 @@
 /* How much is shown without --verbose. */
 #define CAUSES_SHOWN 4
 #define WAITS_SHOWN  8
+#define ALONE_SHOWN  4
 #define CHAIN_MAX    8
 
 /* As show_name() of the program. */
@@ -283,6 +284,22 @@ void why_page_causes(struct ctl *c, const struct rpc_why_get_result *r)
 			print_cause(c, r, &r->causes[i], "MAYBE");
 }
 
+static void print_more(struct ctl *c, size_t n, size_t shown)
+{
+	if (n > shown)
+		out_fmt(&c->output.text, "%*s(%zu more: --verbose)\n", WHY_INDENT, "", n - shown);
+}
+
+/* Who waits for nobody else. */
+static void print_alone(struct ctl *c, const struct rpc_why_get_result *r)
+{
+	size_t shown = c->verbose ? r->n_alone : ALONE_SHOWN;
+
+	for (size_t i = 0; i < r->n_alone && i < shown; i++)
+		why_line(c, "NOTE", r->alone[i].text, confidence_of(c, r->alone[i].confidence));
+	print_more(c, r->n_alone, shown);
+}
+
 void why_page_waits(struct ctl *c, const struct rpc_why_get_result *r)
 {
 	const size_t n = count_waits(r), shown = c->verbose || n < WAITS_SHOWN ? n : WAITS_SHOWN;
@@ -297,6 +314,6 @@ void why_page_waits(struct ctl *c, const struct rpc_why_get_result *r)
 	for (size_t i = 0; i < r->n_collectives; i++)
 		why_line(c, "RANK", awaited_rank_text(&c->arena, r->vendor, &r->collectives[i]),
 			 confidence_of(c, r->collectives[i].confidence));
-	if (n > shown)
-		out_fmt(&c->output.text, "%*s(%zu more: --verbose)\n", WHY_INDENT, "", n - shown);
+	print_more(c, n, shown);
+	print_alone(c, r);
 }
