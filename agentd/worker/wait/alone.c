@@ -144,7 +144,7 @@ static void look_at_wave(struct look *l, struct alone *a, const struct wave *w)
 			add(a, w, RPC_WAIT_KIND_SLEEP, &what);
 		return;
 	}
-	/* What is saved of a wave does not say whether loads and stores are under way: only time tells that it waits for any. */
+	/* What is saved of a wave does not say whether loads and stores are under way: only time does. */
 	what.instruction = look_memory_wait(l, w);
 	if (what.instruction && look_is_still(l, w) && l->apart_ns >= LOOK_STILL_NS)
 		add(a, w, RPC_WAIT_KIND_MEMORY, &what);
@@ -204,7 +204,8 @@ static void tell(struct look *l, const struct place_alone *p, struct rpc_wait *t
 	to->text = rpc_arena_printf(l->arena, "%s, at %s, %s (%s)", who, look_place(l, &to->at), does_text(p, who),
 				    p->instruction);
 	look_add_evidence(l, to, p->instruction,
-			  rpc_arena_printf(l->arena, "0x%llx", (unsigned long long)p->first->pc - (p->is_behind ? 4 : 0)));
+			  rpc_arena_printf(l->arena, "0x%llx",
+					   (unsigned long long)p->first->pc - (p->is_behind ? 4 : 0)));
 	if (p->kind != RPC_WAIT_KIND_MEMORY)
 		return;
 	look_add_evidence(l, to, "registers", "the same in both samples");

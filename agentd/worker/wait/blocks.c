@@ -130,6 +130,12 @@ static uint64_t name_of_wave(const struct wave *w)
 	return hash_mix(name_of_block(w) + w->wave_in_group + 1);
 }
 
+bool look_wave_name(const struct wave *w, uint64_t *ret)
+{
+	*ret = name_of_wave(w);
+	return w->has_workgroup && w->has_wave_in_group;
+}
+
 static uint64_t hash_scalars(uint64_t h, const struct rpc_scalar_register *list, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -269,8 +275,10 @@ static const char *still_text(struct look *l, const struct wave *w)
 {
 	const char *at = look_memory_wait(l, w);
 
-	return at ? rpc_arena_printf(l->arena, "is the same in both samples, at %s: it waits for its own loads and stores", at) :
-		    "is the same in both samples";
+	if (!at)
+		return "is the same in both samples";
+	return rpc_arena_printf(l->arena, "is the same in both samples, at %s: it waits for its own loads and stores",
+				at);
 }
 
 static const char *state_text(struct look *l, const struct wave *w, enum waits_end end)

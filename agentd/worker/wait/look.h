@@ -164,6 +164,8 @@ bool look_read(struct look *l, uint64_t address, void *buf, size_t size);
 /** Find the node of a wave, or add it, with what is known of the wave.  @return as look_add_node(). */
 uint32_t look_add_wave(struct look *l, const struct wave *w, const struct rpc_wait_at *at);
 
+/** A name for a wave in history.h.  @return whether its place in the dispatch is known, and so the name is its own. */
+bool look_wave_name(const struct wave *w, uint64_t *ret);
 /**
  * Is an AMD wave the same in both samples, with all its registers, and in no loop?  Notes it for the next one.
  * @return false also where that is not known.

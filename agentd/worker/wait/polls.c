@@ -211,11 +211,32 @@ static const char *shared_text(struct look *l, const struct polled *p)
 	return rpc_arena_printf(l->arena, "shared, of the word at 0x%llx", (unsigned long long)p->word.address);
 }
 
+/*
+ * Has the wave gone round the loop since the sample before?  That it is at the same place does not say that it has not.
+ * @param name  Of the wait: of this loop and these words.
+ * @return NULL: it is not known to be the same wave, or that one was not looked at.
+ */
+static const char *round_text(struct look *l, const struct wave *whole, uint64_t pc, uint64_t name)
+{
+	uint64_t wave;
+	bool is_known = look_wave_name(whole, &wave), is_same;
+
+	if (!is_known)
+		return NULL;
+	wave = hash_mix(wave ^ name);
+	is_same = look_is_same(l, wave, pc);
+	if (!l->before || !past_knows(l->before, wave))
+		return NULL;
+	return is_same ? "at the same place of the loop" : "elsewhere in the loop";
+}
+
 static void add_evidence(struct look *l, struct rpc_wait *to, const struct poll_loop *loop, const struct polled_any *p)
 {
 	look_add_evidence(l, to, "loop",
 			  rpc_arena_printf(l->arena, "0x%llx to 0x%llx", (unsigned long long)loop->begin,
 					   (unsigned long long)loop->end));
+	look_add_evidence(l, to, "size of the loop",
+			  rpc_arena_printf(l->arena, "%llu bytes", (unsigned long long)(loop->end - loop->begin)));
 	for (uint32_t i = 0; i < p->n; i++) {
 		look_add_evidence(l, to, loop->is_lock ? "compare and swap" : "load",
 				  rpc_arena_printf(l->arena, "0x%llx", (unsigned long long)p->list[i].load));
@@ -310,6 +331,7 @@ void polls_add(struct look *l, const struct wave *w, const struct wave *whole, c
 	look_tell_wave(l, &added->rpc, w);
 	tell_words(l, &added->rpc, p);
 	add_evidence(l, &l->waits[wait].rpc, loop, p);
+	look_add_evidence(l, &l->waits[wait].rpc, "in the sample before", round_text(l, whole, w->pc, name));
 	add_words(l, wait, p);
 }
 

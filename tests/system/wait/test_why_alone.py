@@ -12,7 +12,7 @@ if __name__ == "__main__":
 import pytest
 
 from harness import ROOT, CudaScene
-from waitscene import BACK, NEW, OLD, POLL, POLLS, SLEEP, WIDTH, WaitScene, block, culprits, kernel
+from waitscene import BACK, NEW, OLD, POLL, POLLS, SLEEP, WIDTH, WaitScene, block, culprits, kernel, polling
 
 GPUS = sorted(POLL)
 # Wait until no load is outstanding.
@@ -139,6 +139,29 @@ def test_a_wave_that_moves_waits_for_nothing():
             assert "alone" not in doc, doc
 
 
+def evidence(wait):
+    return {e["what"]: e["value"] for e in wait["evidence"]}
+
+
+@pytest.mark.parametrize("loop, where", [(0, "at the same place of the loop"), (20, "elsewhere in the loop")])
+def test_two_samples_tell_whether_a_wave_goes_round_its_loop(loop, where):
+    script = "signal flag 3; " + block("gfx90a", f"late-loop={loop} {POLLS}", 1)
+    seen, before = set(), None
+    with WaitScene("gfx90a", script, polling("gfx90a")) as s:
+        s.attach()
+        for _ in range(40):
+            doc = s.why(**({"since": before} if before else {}))
+            before = doc["sample"]
+            # The simulator also stops waves in the middle of an instruction, where they are in no loop that is known.
+            for spin in (w for w in doc["waits"] if w["kind"] == "spin"):
+                assert evidence(spin)["size of the loop"] == "20 bytes", spin
+                seen.add(evidence(spin).get("in the sample before"))
+            assert not culprits(doc), doc
+            if where in seen:
+                break
+    assert where in seen and ("elsewhere in the loop" in seen) is bool(loop), seen
+
+
 # ------------------------------------------------------------------ NVIDIA ------------------------
 
 # ptxas 12.4, sm_90: NANOSLEEP 0x64, and one that a predicate guards.
@@ -224,3 +247,5 @@ def test_warps_of_a_loop_that_polls_are_not_told_to_sleep(tmp_path):
     for doc in (first, second):
         spin, = doc["waits"]
         assert spin["kind"] == "spin" and "alone" not in doc, doc
+    assert evidence(spin)["in the sample before"] == "at the same place of the loop", spin
+    assert evidence(spin)["size of the loop"] == "80 bytes", spin
