@@ -148,10 +148,7 @@ def test_loops_of_clang_are_explained(cpu):
     assert dict(zip(found, told)) == EXPECTED
 
 
-# Where LLVM's name is not that of lib/waits.
-OTHER_NAMES = {"s_barrier_signal_isfirst": "s_barrier_signal", "s_sleep_var": "s_sleep", "s_waitcnt_vscnt": "s_waitcnt"}
-NAMES = {OTHER_NAMES.get(text.split()[0], text.split()[0] if name is None else name)
-         for text, name in INSTRUCTIONS.items() if name != "-"} | {"ds_gws_barrier"}
+NAMES = {text.split()[0] for text, name in INSTRUCTIONS.items() if name != "-"} | {"ds_gws_barrier"}
 # Bytes of each code object, which have 27 MB and more.
 SLICE = 1 << 20
 
@@ -182,7 +179,6 @@ def test_words_of_rccl_have_llvms_names(cpu):
     named = subprocess.run([PROGRAM], input=lines, capture_output=True, text=True, check=True).stdout.split()
     wrong, told = collections.Counter(), collections.Counter()
     for ((word, name), n), got in zip(found.items(), named):
-        name = OTHER_NAMES.get(name, name)
         if got != (name if name in NAMES else "-"):
             wrong[word, name, got] += n
         told[got] += n
