@@ -126,7 +126,7 @@ def test_a_choice_of_two_is_not_made(asked):
     """Two communicators of four ranks, in each of which the process is rank 2; those with odd ranks come first."""
     shown = asked(lambda pid: report(communicator(0x111, ranks(pid)), communicator(0xabc, ranks(pid, abort_flag=True))))
     assert "and its waves are those" not in one_line(shown)
-    assert "1 fit none of NCCL's communicators, or several" in one_line(shown)
+    assert "1 fits none of NCCL's communicators, or several" in one_line(shown)
     assert shown.stdout.index("0xabc") < shown.stdout.index("0x111") and "being aborted: rank 1" in one_line(shown)
 
 
