@@ -286,7 +286,8 @@ static void who_does_not_come_is_told_first(void)
 		e.s.why.n_causes = TEST_COUNT(causes) - rows[i].first;
 		TEST_ROW_EQ(i, compare_snapshots(&arena, &b.s, &e.s, false, &c), 0);
 		check((int)i, &arena,
-		      &(struct headline_input){ .snapshot = &e.s, .comparison = rows[i].before ? &c : NULL }, rows[i].want);
+		      &(struct headline_input){ .snapshot = &e.s, .comparison = rows[i].before ? &c : NULL },
+		      rows[i].want);
 	}
 }
 
