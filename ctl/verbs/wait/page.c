@@ -189,10 +189,12 @@ static size_t count_waits(const struct rpc_why_get_result *r)
 
 static bool have_all_moved(const struct rpc_why_get_result *r)
 {
+	if (r->has_stuck)
+		return !r->stuck;
 	for (size_t i = 0; i < r->n_waits; i++)
 		if (!is_of_ranks(&r->waits[i]) && (!r->waits[i].has_stuck || r->waits[i].stuck))
 			return false;
-	return !r->has_stuck || !r->stuck;
+	return true;
 }
 
 /* Is it a rank to which only such waits lead? */
@@ -227,7 +229,7 @@ static const char *waits_text(struct ctl *c, const struct rpc_why_get_result *r)
 				 ", and one sample does not tell for how long (--twice)";
 	if (have_all_moved(r))
 		what = one ? ", which has moved" : ", all of which have moved";
-	else if (r->has_stuck && r->stuck)
+	else if (r->has_stuck)
 		what = one ? ", which does not move" : ", of which some do not move";
 	return rpc_arena_printf(&c->arena, "%zu wait%s%s", n, one ? "" : "s", what);
 }
