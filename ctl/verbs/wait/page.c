@@ -197,19 +197,20 @@ static bool have_all_moved(const struct rpc_why_get_result *r)
 	return true;
 }
 
-/* Is it a rank to which only such waits lead? */
-static bool is_only_of_ranks(const struct rpc_why_get_result *r, uint32_t node)
+/* Do only such waits lead to the rank that is the cause? */
+static bool is_only_of_ranks(const struct rpc_why_get_result *r, const struct rpc_wait_cause *cause)
 {
-	if (node >= r->n_nodes || r->nodes[node].kind != RPC_WAIT_NODE_KIND_RANK)
+	uint32_t n = 0;
+
+	if (cause->node >= r->n_nodes || r->nodes[cause->node].kind != RPC_WAIT_NODE_KIND_RANK)
 		return false;
 	for (size_t i = 0; i < r->n_edges; i++) {
 		const struct rpc_wait_edge *e = &r->edges[i];
-		const struct rpc_wait *w = e->to == node && e->from < r->n_nodes ? wait_of(r, e->from) : NULL;
+		const struct rpc_wait *w = e->to == cause->node && e->from < r->n_nodes ? wait_of(r, e->from) : NULL;
 
-		if (e->to == node && (!w || !is_of_ranks(w)))
-			return false;
+		n += w && is_of_ranks(w);
 	}
-	return true;
+	return cause->waits <= n;
 }
 
 /* What is known of the waits, where that is no culprit. */
@@ -222,7 +223,7 @@ static const char *waits_text(struct ctl *c, const struct rpc_why_get_result *r)
 	if (!n)
 		return "nothing waits";
 	for (size_t i = 0; i < r->n_causes; i++)
-		if (r->causes[i].end != RPC_WAIT_END_RUNS && !is_only_of_ranks(r, r->causes[i].node))
+		if (r->causes[i].end != RPC_WAIT_END_RUNS && !is_only_of_ranks(r, &r->causes[i]))
 			what = one ? ", and it is not known whether it lasts" : ", and it is not known whether they last";
 	if (r->samples == 1)
 		what = c->core ? ", and one sample does not tell for how long" :
@@ -286,10 +287,11 @@ void why_page_causes(struct ctl *c, const struct rpc_why_get_result *r)
 			print_cause(c, r, &r->causes[i], "MAYBE");
 }
 
-static void print_more(struct ctl *c, size_t n, size_t shown)
+static void print_more(struct ctl *c, const char *what, size_t n, size_t shown)
 {
 	if (n > shown)
-		out_fmt(&c->output.text, "%*s(%zu more: --verbose)\n", WHY_INDENT, "", n - shown);
+		out_fmt(&c->output.text, "%*s(%zu more %s%s: --verbose)\n", WHY_INDENT, "", n - shown, what,
+			n - shown == 1 ? "" : "s");
 }
 
 /* Who waits for nobody else. */
@@ -299,7 +301,7 @@ static void print_alone(struct ctl *c, const struct rpc_why_get_result *r)
 
 	for (size_t i = 0; i < r->n_alone && i < shown; i++)
 		why_line(c, "NOTE", r->alone[i].text, confidence_of(c, r->alone[i].confidence));
-	print_more(c, r->n_alone, shown);
+	print_more(c, "note", r->n_alone, shown);
 }
 
 void why_page_waits(struct ctl *c, const struct rpc_why_get_result *r)
@@ -313,9 +315,9 @@ void why_page_waits(struct ctl *c, const struct rpc_why_get_result *r)
 		print_wait(c, &r->waits[i]);
 		left--;
 	}
+	print_more(c, "wait", n, shown);
 	for (size_t i = 0; i < r->n_collectives; i++)
 		why_line(c, "RANK", awaited_rank_text(&c->arena, r->vendor, &r->collectives[i]),
 			 confidence_of(c, r->collectives[i].confidence));
-	print_more(c, n, shown);
 	print_alone(c, r);
 }

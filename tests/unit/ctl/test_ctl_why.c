@@ -70,6 +70,65 @@ static void ranks_are_told_first(void)
 				"(job and merge compare ranks); 1 wait for what runs\n");
 }
 
+/* What waits for ranks is told by them, and counts as no wait of this process; what waits for it counts. */
+static void waits_for_ranks_are_not_counted(void)
+{
+	struct rpc_wait waits[] = { { .text = "of ranks", .kind = RPC_WAIT_KIND_COLLECTIVE },
+				    { .text = "a packet", .kind = RPC_WAIT_KIND_QUEUE } };
+	struct rpc_wait_node nodes[] = { { .text = "the operation", .has_wait = true },
+					 { .text = "rank 2", .kind = RPC_WAIT_NODE_KIND_RANK },
+					 { .text = "the packet", .has_wait = true, .wait = 1 } };
+	struct rpc_wait_edge edges[] = { { .from = 0, .to = 1 }, { .from = 2, .to = 0 } };
+	struct rpc_wait_cause cause = { .text = "rank 2", .node = 1, .end = RPC_WAIT_END_UNKNOWN, .waits = 1 };
+	struct rpc_why_get_result r = { .samples = 2, .waits = waits, .n_waits = 1, .nodes = nodes, .n_nodes = 3,
+					.edges = edges, .n_edges = 1, .causes = &cause, .n_causes = 1 };
+
+	TEST_STR(causes_of(&r), "       no culprit found: nothing waits\n");
+	/* A packet behind the operation waits as long as that does. */
+	r.n_waits = r.n_edges = cause.waits = 2;
+	TEST_STR(causes_of(&r), "       no culprit found: 1 wait, and it is not known whether it lasts\n");
+	/* One that waits for what runs, beside it. */
+	r.n_edges = cause.waits = 1;
+	TEST_STR(causes_of(&r), "       no culprit found: 1 wait for what runs\n");
+	/* It has moved, whatever the operation has done. */
+	waits[1].has_stuck = true;
+	TEST_STR(causes_of(&r), "       no culprit found: 1 wait, which has moved\n");
+	waits[1].stuck = r.has_stuck = r.stuck = true;
+	TEST_STR(causes_of(&r), "       no culprit found: 1 wait, which does not move\n");
+}
+
+/* ------------------------------------------------------------------ the rest ----------------- */
+
+static const char *waits_of(const struct rpc_why_get_result *r)
+{
+	out_reset(&ctl.output.text);
+	rpc_arena_init(&ctl.arena, 0);
+	why_page_waits(&ctl, r);
+	rpc_arena_deinit(&ctl.arena);
+	return ctl.output.text.data;
+}
+
+/* Waits come first, but for those of ranks, which have lines of their own; then who waits for nobody else. */
+static void each_kind_is_told_apart(void)
+{
+	struct rpc_wait waits[10], alone[6];
+	struct rpc_why_get_result r = { .samples = 1, .waits = waits, .n_waits = 10, .alone = alone, .n_alone = 6 };
+
+	for (size_t i = 0; i < 10; i++)
+		waits[i] = (struct rpc_wait){ .text = "waits", .kind = i ? RPC_WAIT_KIND_BARRIER : RPC_WAIT_KIND_COLLECTIVE };
+	for (size_t i = 0; i < 6; i++)
+		alone[i] = (struct rpc_wait){ .text = "sleeps", .kind = RPC_WAIT_KIND_SLEEP };
+#define WAIT "WAITS  waits  [proven]\n"
+#define NOTE "NOTE   sleeps  [proven]\n"
+	TEST_STR(waits_of(&r), WAIT WAIT WAIT WAIT WAIT WAIT WAIT WAIT "       (1 more wait: --verbose)\n"
+			       NOTE NOTE NOTE NOTE "       (2 more notes: --verbose)\n");
+	r.n_waits = 9;
+	r.n_alone = 1;
+	TEST_STR(waits_of(&r), WAIT WAIT WAIT WAIT WAIT WAIT WAIT WAIT NOTE);
+#undef WAIT
+#undef NOTE
+}
+
 /* ------------------------------------------------------------------ chains ------------------- */
 
 /* Two wait for each other, and one of them for who has stopped as well: a chain goes around once. */
@@ -122,4 +181,5 @@ static void memory_may_end_anywhere(void)
 }
 
 TEST_SUITE(ctl_why, TEST(one_wait_is_told_as_one), TEST(ranks_are_told_first),
+	   TEST(waits_for_ranks_are_not_counted), TEST(each_kind_is_told_apart),
 	   TEST(a_chain_ends_where_it_comes_round), TEST(memory_may_end_anywhere));
