@@ -69,7 +69,7 @@ def test_who_waits_for_a_sleeper_accuses_nobody(gpu):
     for doc in (first, second):
         assert [w["kind"] for w in doc["waits"]] == ["barrier"] and not culprits(doc) and not doc.get("stuck"), doc
         assert [(w["kind"], w["waves"]) for w in doc["alone"]] == [("sleep", 3)], doc
-    assert shown.returncode == 0 and "CAUSE" not in shown.stdout and "1 waits for what runs" in shown.stdout
+    assert shown.returncode == 0 and "CAUSE" not in shown.stdout and "1 wait for what runs" in shown.stdout
 
 
 @pytest.mark.parametrize("gpu", GPUS)

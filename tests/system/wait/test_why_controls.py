@@ -55,7 +55,7 @@ def busy_producer(r, gpu):
 
 
 def many_packets(r, gpu):
-    return {"kind": r.choice(["and", "or"])}
+    return {"kind": r.choice(["and", "or"]), "ms": r.choice([0, 100, 500])}
 
 
 def late_host(r, gpu):
@@ -125,15 +125,31 @@ CUDA = {
 # What is seen of those who wait, so that it is known that somebody does.
 WAITS = {"late-wave": "wait at a barrier, at late_", "idle-poller": "wait at a barrier, at idle_", "persistent": "polls the word at",
          "given-flag": "wait at a barrier, at polling+0x40", "busy-producer": "packet 0 of queue 1",
-         "late-answer": "of the host (printf) by check", "late-phase": "of the host (printf) by check"}
+         "late-answer": "of the host (printf) by check", "late-phase": "of the host (printf) by check", "asleep": "sleep (s_sleep"}
 CUDA_WAITS = {"back-off": "of consume", "stop-flag": "of drain", "late-warp": "wait at a barrier, at gemm",
               "counted-barrier": "a named barrier", "late-cluster": "a barrier of the cluster", "pipeline": "mbarrier 0x760",
               "copy-pipeline": "mbarrier 0x730", "before-grid": "a barrier of the grid", "ring-step": "in AllReduce (ring, LL",
-              "diverged": "lane 0 of warp 0", "given-flag": "wait at a barrier, at forward"}
+              "diverged": "lane 0 of warp 0", "given-flag": "wait at a barrier, at forward", "busy-lock": "tries to take the lock"}
 
 
 def name(make):
     return make.__name__.replace("_", "-")
+
+
+def barrier(values):
+    kind = values.split(",")[0].removeprefix("kind=")
+    return {"and": "AND", "or": "OR"}.get(kind, kind)
+
+
+def waits_of(scene, values):
+    """What one sample says while the host has not yet done what is waited for."""
+    with Scene(app=None) as s:
+        s.app = s.start("app", [BIN / "gpu-agent-simapp", "--kfd", s.mount / "kfd", "--scene", scene, "--set", f"{values},ms=600000"])
+        s.app.wait_line()
+        shown = s.ctl("why", s.app.pid)
+    print(f"{scene}, {values}: {shown.stdout}{shown.stderr}")
+    assert shown.returncode == 0 and "CAUSE" not in shown.stdout
+    return " ".join(shown.stdout.split())
 
 
 def test_each_scene_has_its_values():
@@ -158,6 +174,17 @@ def test_nobody_is_accused(seed):
         print(f"{name(make)} on {gpu}, {values}: {shown.stdout}{shown.stderr}")
         assert shown.returncode == 0 and "CAUSE" not in shown.stdout and "STUCK" not in shown.stdout
         assert WAITS.get(name(make), "") in " ".join(shown.stdout.split())
+
+
+@pytest.mark.parametrize("values", ["kind=and,more=barrier", "kind=or,more=barrier", "kind=value,more=eq=0"])
+def test_who_waits_for_a_late_host_is_seen(values):
+    """The second of two samples has nothing of it, as the signal has come by then."""
+    assert f"packet 0 of queue 0 (a barrier-{barrier(values)}) waits: 0 of 1 signal given" in waits_of("late-host", values)
+
+
+@pytest.mark.parametrize("values", ["kind=and", "kind=or"])
+def test_who_waits_for_packets_that_come_later_is_seen(values):
+    assert f"packet 0 of queue 1 (a barrier-{barrier(values)}) waits: 0 of 1 signal given" in waits_of("many-packets", values)
 
 
 @pytest.mark.parametrize("seed", range(2 * len(CUDA)))
