@@ -147,7 +147,7 @@ def test_a_packet_leads_to_the_ranks():
         print(shown.stdout, shown.stderr)
         assert shown.returncode == 0 and shown.stdout.splitlines()[0].strip() == (
             "no culprit found in this process: rank 0 waits for ranks 6, 7, which were not looked at (job and merge compare ranks); "
-            "1 wait for what runs"), shown.stdout
+            "1 wait, and it is not known whether it lasts"), shown.stdout
         assert re.findall("^[A-Z]+", shown.stdout, re.MULTILINE) == ["WAITS", "RANK"], shown.stdout
         run = s.ctl("why", app.pid, "--twice=1100", "-j")
     doc = json.loads(run.stdout)
