@@ -275,7 +275,7 @@ static const char *still_text(struct look *l, const struct wave *w)
 {
 	const char *at = look_memory_wait(l, w);
 
-	if (!at)
+	if (!at || l->apart_ns < LOOK_STILL_NS)
 		return "is the same in both samples";
 	return rpc_arena_printf(l->arena, "is the same in both samples, at %s: it waits for its own loads and stores",
 				at);
@@ -407,7 +407,8 @@ static uint64_t ended_numbers(const struct block *b)
 /* Waves that have ended have not left a named barrier: as one party, for which there is room. */
 static void add_ended(struct look *l, struct rpc_wait *to, const struct block *b, uint32_t n)
 {
-	const uint64_t numbers = ended_numbers(b);
+	/* What is saved of a workgroup may not fit together. */
+	const uint64_t gone = ended_numbers(b), numbers = (uint32_t)__builtin_popcountll(gone) == n ? gone : 0;
 	const char *has = n == 1 ? "has" : "have", *word = n == 1 ? "wave" : "waves", *what;
 	auto_out struct out o = { 0 };
 
@@ -508,17 +509,18 @@ static void add_evidence(struct look *l, struct rpc_wait *w, const struct block 
 
 /*
  * How many have to come, and have: workgroups to the barrier of a cluster, else waves.  No workgroup's own barrier
- * waits for waves that have ended.
+ * waits for waves that have ended; of waves whose code is not known it is not known whether they have come to it.
  */
-static void fill_counts(struct look *l, struct rpc_wait *to, const struct waits_block *c)
+static void fill_counts(struct look *l, struct rpc_wait *to, const struct block *b)
 {
+	const struct waits_block *c = &b->counts;
 	const bool by_word = c->which != WAITS_BARRIER_BLOCK;
 
 	if (by_word && (!c->state.valid || !c->same_words))
 		return;
 	to->expects = by_word ? c->state.members : c->seen;
 	to->has = by_word ? c->state.signals : c->seen - to->missing_count;
-	to->has_has = by_word || (c->expects && (c->seen >= c->expects || look_has_all_waves(l)));
+	to->has_has = by_word || (!b->undecoded && c->expects && (c->seen >= c->expects || look_has_all_waves(l)));
 	to->has_expects = to->has_has && to->expects;
 	if (to->has_expects)
 		to->missing_count = to->expects > to->has ? to->expects - to->has : 0;
@@ -531,7 +533,7 @@ static void fill(struct look *l, size_t wait, const struct block *b)
 
 	look_tell_wave(l, to, w);
 	to->at.instruction = b->at.found ? waits_op_name(b->at.op) : NULL;
-	fill_counts(l, to, &b->counts);
+	fill_counts(l, to, b);
 	add_evidence(l, to, b);
 }
 

@@ -235,12 +235,13 @@ static void add_candidates(struct look *l, const struct block *b, uint32_t place
 	const char *neighbours;
 
 	add_copy(l, wait, first);
-	for (uint32_t i = 0; first->state.pending && i < b->n_units; i++)
-		if (b->units[i].wait != place)
-			warps_add_party(l, b, wait, &b->units[i], true);
+	/* There may be no room behind the units. */
 	neighbours = first->state.pending ? neighbours_text(l, first->object) : NULL;
 	if (neighbours)
 		warps_add_others(l, wait, neighbours);
+	for (uint32_t i = 0; first->state.pending && i < b->n_units; i++)
+		if (b->units[i].wait != place)
+			warps_add_party(l, b, wait, &b->units[i], true);
 }
 
 /* Those who wait at another place may be among those who had to arrive: they do not come either. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Collective operations that wait for other ranks, as waits.  Who those ranks are is in other processes, of which
- * nothing is known here: chains end there, and nobody is accused.
+ * Collective operations that wait for other ranks, as waits.  Those ranks are other processes, or other devices of this
+ * one: which one is not known here, so chains end at a rank, and nobody is accused.
  *
  * A wave that polls the very word by which the data comes is told as one that polls, with what the word has to be: the
  * word then leads to the rank, and where that says all of the operation there is no other wait for it.
@@ -45,27 +45,40 @@ static bool is_poll_of(const struct look *l, uint32_t node, const struct wave *f
 	       (!w->has_dispatch || w->dispatch == first->dispatch);
 }
 
-static bool has_edge(const struct look *l, uint32_t from, uint32_t to)
+/* @param begin  Of the edges that are looked at. */
+static bool has_edge(const struct look *l, size_t begin, uint32_t from, uint32_t to)
 {
-	for (size_t i = 0; i < l->n_edges; i++)
+	for (size_t i = begin; i < l->n_edges; i++)
 		if (l->edges[i].from == from && l->edges[i].to == to)
 			return true;
 	return false;
 }
 
-/* Lead from a word on to the ranks whose data it counts.  @param told  Gets whose wave polls it, and nothing else. */
+/* Of a connection: the node of its rank, and whether a wave polls its word, and nothing else. */
+struct way {
+	uint32_t node; /* May be LOOK_NONE. */
+	bool has_node, is_told;
+};
+
+/* Lead from a word on to the ranks whose data it counts.  @param is_led  That was done for another wave. */
 static void lead_on(struct look *l, const struct waits_edge *e, const struct look_awaits *a, uint64_t communicator,
-		    bool *told)
+		    bool is_led, struct way *ways)
 {
+	const size_t begin = l->n_edges;
+
 	for (size_t i = 0; i < a->n; i++) {
-		uint32_t rank;
+		struct way *way = &ways[i];
 
 		if (a->list[i].word != l->nodes[e->to].word)
 			continue;
-		rank = rank_node(l, communicator, (uint32_t)a->list[i].from);
-		if (!has_edge(l, e->to, rank))
-			look_add_edge(l, e->to, rank, WAITS_INFERRED, false);
-		told[i] |= !e->any;
+		way->is_told |= !e->any;
+		if (is_led)
+			continue;
+		if (!way->has_node)
+			way->node = rank_node(l, communicator, (uint32_t)a->list[i].from);
+		way->has_node = true;
+		if (!has_edge(l, begin, e->to, way->node))
+			look_add_edge(l, e->to, way->node, WAITS_INFERRED, false);
 	}
 }
 
@@ -74,16 +87,19 @@ static bool is_told_by_polls(struct look *l, const struct wave *first, const str
 			     uint64_t communicator)
 {
 	const size_t n_edges = l->n_edges;
-	bool *told = rpc_arena_array(l->arena, a->n, sizeof(*told)), all = told != NULL;
+	struct way *ways = rpc_arena_array(l->arena, a->n, sizeof(*ways));
+	bool *led = rpc_arena_array(l->arena, l->n_nodes, sizeof(*led)), all = ways && led;
 
-	for (size_t i = 0; told && i < n_edges; i++) {
+	for (size_t i = 0; all && i < n_edges; i++) {
 		const struct waits_edge e = l->edges[i];
 
-		if (l->nodes[e.to].word && is_poll_of(l, e.from, first))
-			lead_on(l, &e, a, communicator, told);
+		if (!l->nodes[e.to].word || !is_poll_of(l, e.from, first))
+			continue;
+		lead_on(l, &e, a, communicator, led[e.to], ways);
+		led[e.to] = true;
 	}
-	for (size_t i = 0; told && i < a->n; i++)
-		all &= told[i];
+	for (size_t i = 0; ways && i < a->n; i++)
+		all &= ways[i].is_told;
 	return all;
 }
 
@@ -147,7 +163,7 @@ static void add_wait(struct look *l, const struct wave *first, const struct look
 	w->rpc.waves = of->waves;
 	w->rpc.gpu_id = of->gpu_id;
 	w->rpc.queue_id = of->queue_id;
-	w->rpc.has_dispatch = true;
+	w->rpc.has_dispatch = first->has_dispatch;
 	w->rpc.dispatch = of->dispatch;
 	w->rpc.kernel = first->kernel ? look_kernel(l, first) : NULL;
 	add_evidence(l, &w->rpc, a, of);

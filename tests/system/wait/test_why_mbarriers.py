@@ -151,7 +151,7 @@ def test_other_blocks_of_the_cluster_may_arrive(cluster, others):
     for wait in doc["waits"]:
         said = wait["missing"]
         assert wait["candidates"] and [m["what"] for m in said if "cluster" in m["what"]] == others, said
-        assert others == [] or said[-1] == {"what": others[0], "state": "unknown"}, said
+        assert others == [] or said[0] == {"what": others[0], "state": "unknown"}, said
 
 
 def test_who_waits_at_the_barrier_of_the_block_is_nobody_who_comes():
