@@ -4,7 +4,7 @@
  * bar.warp.sync; of these they are the same in all, but for the register of WARPSYNC and distances.  That of
  * cp.async.mbarrier.arrive is what it makes for sm_80, sm_90, sm_100 and sm_120.  Those of barrier.cluster are the same
  * from sm_90, the first one with clusters, to sm_121.  Those of NANOSLEEP are what ptxas 12.4 makes of nanosleep.u32
- * for sm_70 to sm_90 (tests/peers/barrier).
+ * for sm_70 to sm_90 (tests/peers/barrier); of later ones it is not told.
  */
 #include "waits/sass.h"
 
@@ -106,7 +106,7 @@ int waits_sass_read(const char *arch, const void *bytes, size_t size, struct wai
 	case 0x95d:
 	case 0x35d: /* For as long as a register says. */
 	case 0xb5d: /* As a constant of the launch says. */
-		if (waits_sass_is_always(w))
+		if (age <= WAITS_SASS_SM_90 && waits_sass_is_always(w))
 			ret->op = WAITS_SASS_SLEEP;
 		break;
 	case 0x944: /* CALL.REL */

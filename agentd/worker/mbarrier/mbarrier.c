@@ -206,6 +206,7 @@ void mbarriers_add(struct mbarriers *m, uint32_t wave, const uint64_t *pcs, uint
 	uint32_t n = 0;
 
 	m->cut += sites && sites->is_cut;
+	m->waves->polls_left_out |= sites && sites->is_cut;
 	for (uint32_t left = lanes; sites && sites->n && left && n < PLACES_MAX; left &= left - 1) {
 		uint32_t lane = (uint32_t)__builtin_ctz(left), i = 0;
 		const struct mbarrier_site *site;
@@ -221,6 +222,7 @@ void mbarriers_add(struct mbarriers *m, uint32_t wave, const uint64_t *pcs, uint
 		if (late || !(site->is_cluster ? add_cluster(m->waves, wave, from) :
 						 add_object(m->waves, wave, pcs[lane], lane, site, from))) {
 			m->left_out++;
+			m->waves->polls_left_out = true;
 			return;
 		}
 	}

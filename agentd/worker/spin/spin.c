@@ -227,6 +227,7 @@ void spins_add(struct spins *s, uint32_t wave, const uint64_t *pcs, uint32_t lan
 	uint32_t in;
 
 	s->cut += sites && sites->is_cut;
+	s->waves->polls_left_out |= sites && sites->is_cut;
 	for (uint32_t left = lanes, n = 0; sites && sites->n && left && n < LOOPS_MAX; left &= ~in) {
 		const uint32_t lane = (uint32_t)__builtin_ctz(left);
 		const struct spin_site *site = site_at(sites, pcs[lane]);
@@ -247,6 +248,7 @@ void spins_add(struct spins *s, uint32_t wave, const uint64_t *pcs, uint32_t lan
 		}
 		if (late || s->waves->n_spins == SPINS_MAX) {
 			s->left_out++;
+			s->waves->polls_left_out = true;
 			return;
 		}
 		to = &s->waves->spins[s->waves->n_spins++];

@@ -162,6 +162,7 @@ struct target_waves {
 	size_t n_clusters;
 	struct target_spin *spins; /**< In the order of the waves. */
 	size_t n_spins;
+	bool polls_left_out; /**< Of NVIDIA's warps some may wait for mbarriers or poll without being among these. */
 	struct target_collective *collectives; /**< In the order of the waves. */
 	size_t n_collectives;
 	uint64_t collectives_us; /**< Wall clock in front of the first of these reads. */

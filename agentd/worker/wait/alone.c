@@ -24,7 +24,6 @@ struct place_alone {
 struct alone {
 	struct place_alone list[ALONE_MAX];
 	uint32_t n, searches;
-	const struct rpc_why_get_result *told; /* With its collectives. */
 };
 
 /* ------------------------------------------------------------------ what a wave does --------- */
@@ -46,12 +45,15 @@ const char *look_memory_wait(const struct look *l, const struct wave *w)
 	return word_of(l, w, 4, WAITS_OP_WAIT_MEMORY);
 }
 
-/* A wave that sleeps is at its instruction or behind it: which of them is not documented. */
+/*
+ * A wave that sleeps is at its instruction or behind it: which of them is not documented.  One that is behind it and at
+ * a wait for its memory may be in either: that is not told.
+ */
 static bool amd_sleeps(const struct look *l, const struct wave *w, struct place_alone *ret)
 {
 	ret->instruction = word_of(l, w, 4, WAITS_OP_SLEEP);
 	ret->is_behind = !ret->instruction;
-	if (ret->is_behind)
+	if (ret->is_behind && !look_memory_wait(l, w))
 		ret->instruction = word_of(l, w, 0, WAITS_OP_SLEEP);
 	return ret->instruction;
 }
@@ -73,7 +75,9 @@ static bool warp_sleeps(const struct look *l, const struct wave *w, const struct
 	const struct look_code *c = &l->sites[w->site];
 	struct waits_sass s;
 
-	if (!c->known || waits_sass_read(look_arch(l, w), c->bytes, c->n, &s) < 0 || s.op != WAITS_SASS_SLEEP)
+	/* Who sleeps in a loop that was not looked at may poll. */
+	if (l->seen->waves.polls_left_out || !c->known ||
+	    waits_sass_read(look_arch(l, w), c->bytes, c->n, &s) < 0 || s.op != WAITS_SASS_SLEEP)
 		return false;
 	ret->instruction = waits_sass_name(s.op);
 	return !mbarriers_find(l, warp, w->pc) && !is_in_a_spin(l, w);
@@ -98,24 +102,15 @@ static struct place_alone *find(struct alone *a, const struct wave *w, enum rpc_
 	return NULL;
 }
 
-/* Of a dispatch that executes a collective operation it is told for whom that waits. */
-static bool is_collective(const struct alone *a, const struct wave *w)
-{
-	for (size_t i = 0; i < a->told->n_collectives; i++) {
-		const struct rpc_collective *c = &a->told->collectives[i];
-
-		if (c->gpu_id == w->gpu_id && c->queue_id == w->queue_id && c->dispatch == w->dispatch)
-			return true;
-	}
-	return false;
-}
-
-static void add(struct alone *a, const struct wave *w, enum rpc_wait_kind kind, const struct place_alone *what)
+static void add(struct look *l, struct alone *a, const struct wave *w, enum rpc_wait_kind kind,
+		const struct place_alone *what)
 {
 	struct place_alone *p = find(a, w, kind);
 
-	if (is_collective(a, w) || (!p && a->n == ALONE_MAX))
+	if (!p && a->n == ALONE_MAX) {
+		look_missing(l, "waves that sleep, or wait for their own memory: those at more than 64 places");
 		return;
+	}
 	if (!p) {
 		p = &a->list[a->n++];
 		*p = *what;
@@ -128,8 +123,10 @@ static void add(struct alone *a, const struct wave *w, enum rpc_wait_kind kind, 
 /* In a loop that polls it is told by that, or is about to leave it. */
 static bool may_be_told(struct look *l, struct alone *a, const struct wave *w)
 {
-	if (!l->sites[w->site].is_searched && a->searches++ >= SEARCHES_MAX)
+	if (!l->sites[w->site].is_searched && a->searches++ >= SEARCHES_MAX) {
+		look_missing(l, "waves that sleep: those at more than 256 places, which may be in loops that poll");
 		return false;
+	}
 	return !look_polls(l, w);
 }
 
@@ -141,13 +138,13 @@ static void look_at_wave(struct look *l, struct alone *a, const struct wave *w)
 		return;
 	if (amd_sleeps(l, w, &what)) {
 		if (may_be_told(l, a, w))
-			add(a, w, RPC_WAIT_KIND_SLEEP, &what);
+			add(l, a, w, RPC_WAIT_KIND_SLEEP, &what);
 		return;
 	}
 	/* What is saved of a wave does not say whether loads and stores are under way: only time does. */
 	what.instruction = look_memory_wait(l, w);
 	if (what.instruction && look_is_still(l, w) && l->apart_ns >= LOOK_STILL_NS)
-		add(a, w, RPC_WAIT_KIND_MEMORY, &what);
+		add(l, a, w, RPC_WAIT_KIND_MEMORY, &what);
 }
 
 static void look_at_warp(struct look *l, struct alone *a, const struct wave *warp)
@@ -159,7 +156,7 @@ static void look_at_warp(struct look *l, struct alone *a, const struct wave *war
 		struct place_alone what = { 0 };
 
 		if (w->state == RPC_WAVE_STATE_RUNNING && warp_sleeps(l, w, warp, &what))
-			add(a, w, RPC_WAIT_KIND_SLEEP, &what);
+			add(l, a, w, RPC_WAIT_KIND_SLEEP, &what);
 	}
 }
 
@@ -194,12 +191,16 @@ static uint64_t name_of(const struct place_alone *p)
 
 static void tell(struct look *l, const struct place_alone *p, struct rpc_wait *to)
 {
-	const char *who = who_text(l, p);
+	/* There is none where memory ends, which is told by the arena. */
+	const char *text = who_text(l, p), *who = text ? text : "";
 
 	*to = (struct rpc_wait){ .kind = p->kind, .confidence = RPC_CONFIDENCE_INFERRED, .who = who,
 				 .waves = p->kind == RPC_WAIT_KIND_MEMORY ? 1 : p->waves };
 	to->id = rpc_arena_printf(l->arena, "w%016llx", (unsigned long long)name_of(p));
 	look_tell_wave(l, to, p->first);
+	/* Many are in many workgroups. */
+	if (to->waves > 1)
+		to->n_workgroup = 0;
 	to->at.instruction = p->instruction;
 	to->text = rpc_arena_printf(l->arena, "%s, at %s, %s (%s)", who, look_place(l, &to->at), does_text(p, who),
 				    p->instruction);
@@ -216,9 +217,12 @@ static void tell(struct look *l, const struct place_alone *p, struct rpc_wait *t
 void look_at_alone(struct look *l, struct rpc_why_get_result *ret)
 {
 	const struct target_waves *t = &l->seen->waves;
-	struct alone a = { .told = ret };
+	struct alone a = { 0 };
 
 	for (size_t i = 0; i < t->n_waves; i++) {
+		/* Who executes a collective operation waits for its other ranks, whether these are known or not. */
+		if (l->is_collective[i])
+			continue;
 		if (look_is_nvidia(l))
 			look_at_warp(l, &a, &t->waves[i]);
 		else

@@ -337,6 +337,21 @@ static void add(struct launches *s, struct launch *from, struct rpc_why_get_resu
 	ret->collectives[ret->n_collectives++] = c;
 }
 
+/* Mark all waves of such kernels, those that are not told as well. */
+static void mark(struct launches *s)
+{
+	const struct target_waves *t = &s->look->seen->waves;
+
+	for (size_t i = 0; i < t->n_waves; i++) {
+		const struct wave *w = &t->waves[i];
+		size_t k = 0;
+
+		while (k < s->n && !is_of(s->list[k].first, w))
+			k++;
+		s->look->is_collective[i] = k < s->n || (s->cut && is_candidate(s, w));
+	}
+}
+
 void look_at_collectives(struct look *l, struct rpc_why_get_result *ret)
 {
 	const struct target_waves *t = &l->seen->waves;
@@ -352,6 +367,7 @@ void look_at_collectives(struct look *l, struct rpc_why_get_result *ret)
 		take_operation(&s, to, w);
 		take_place(&s, to, w);
 	}
+	mark(&s);
 	if (s.cut)
 		look_missing(l, "collective operations: those of more than 16 dispatches");
 	ret->collectives = rpc_arena_array(l->arena, s.n, sizeof(*ret->collectives));

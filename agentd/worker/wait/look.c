@@ -526,7 +526,8 @@ int wait_tell(struct target *t, struct rpc_arena *a, const struct wait_options *
 	l.missing = rpc_arena_array(a, LOOK_MISSING_MAX, sizeof(*l.missing));
 	l.grids = rpc_arena_array(a, LOOK_GRIDS_MAX, sizeof(*l.grids));
 	l.of_wave = o->of_wave ? o->of_wave : rpc_arena_array(a, seen->waves.n_waves, sizeof(*l.of_wave));
-	if (!l.missing || !l.grids || !l.of_wave)
+	l.is_collective = rpc_arena_array(a, seen->waves.n_waves, sizeof(*l.is_collective));
+	if (!l.missing || !l.grids || !l.of_wave || !l.is_collective)
 		return agent_err_no_memory(err, "why.get");
 	r = begin(&l, o, history, ret, err);
 	if (r < 0)

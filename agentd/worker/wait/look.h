@@ -110,6 +110,7 @@ struct look {
 	size_t n_missing;
 	bool no_registers; /**< Those of a wave that others wait for are not known. */
 	uint32_t *of_wave; /**< The wait of each wave that was seen, or WAIT_NONE. */
+	bool *is_collective; /**< Of each of them: its kernel is one of a collective operation, told or not. */
 	bool failed; /**< There was no memory. */
 };
 

@@ -3,6 +3,7 @@
 """Ranks of one communicator, a process for each: the first line of `merge` names who executes another operation."""
 import json
 import os
+import subprocess
 import sys
 
 if __name__ == "__main__":
@@ -10,7 +11,7 @@ if __name__ == "__main__":
 
 import pytest
 
-from harness import BIN, Scene
+from harness import BIN, ROOT, Scene
 
 GATHER = "_Z45ncclFunction_AllGather_RING_SIMPLE_Sum_int8_tv"
 REDUCE = "_Z44ncclFunction_AllReduce_RING_SIMPLE_Sum_floatv"
@@ -24,9 +25,9 @@ class Ranks(Scene):
     def __init__(self):
         super().__init__(app=None, gpus="gfx90a")
 
-    def start_rank(self, rank, /, **values):
+    def start_rank(self, rank, /, scene="other-collective", **values):
         values = {"rank": rank, "previous": (rank - 1) % N, "next": (rank + 1) % N, "in": GATHER if rank == 2 else REDUCE, **values}
-        app = self.start("app", [BIN / "gpu-agent-simapp", "--kfd", self.mount / "kfd", "--scene", "other-collective", "--set",
+        app = self.start("app", [BIN / "gpu-agent-simapp", "--kfd", self.mount / "kfd", "--scene", scene, "--set",
                                  ",".join(f"{name}={value}" for name, value in values.items())])
         app.wait_line()
         return app
@@ -105,3 +106,25 @@ def test_a_communicator_that_does_not_fit_is_not_told(values):
         assert shown.returncode == 8 and "RANK" not in shown.stdout, shown.stdout
         assert "8 waves: they execute a collective operation of RCCL whose communicator is not laid out as known" in " ".join(
             shown.stderr.split()), shown.stderr
+
+
+@pytest.mark.parametrize("runtime", ["ttmp", "on"])
+@pytest.mark.parametrize("values", [{}, {"ranks": 65537}])
+def test_who_sleeps_in_a_collective_operation_waits_for_ranks(values, runtime, tmp_path):
+    """Whether it can be told for which or not, it is not said to wait for nobody."""
+    directory = ROOT / "sim/scenes/amd"
+    code = bytearray((directory / "collectives-gfx90a.co").read_bytes())
+    symbols = subprocess.run(["readelf", "-sW", directory / "collectives-gfx90a.co"], capture_output=True, text=True, check=True)
+    at = next(int(line.split()[1], 16) for line in symbols.stdout.splitlines() if line.endswith(" " + GATHER))
+    text = next(line.replace("[ ", "[").split() for line in subprocess.run(
+        ["readelf", "-SW", directory / "collectives-gfx90a.co"], capture_output=True, text=True, check=True).stdout.splitlines()
+        if " .text " in line)
+    at += int(text[4], 16) - int(text[3], 16)
+    # s_sleep 1, wherever in its loop a wave is.
+    code[at:at + 16] = (0xBF8E0001).to_bytes(4, "little") * 4
+    (tmp_path / "collectives-gfx90a.co").write_bytes(code)
+    (tmp_path / "sleeps.scene").write_text((directory / "other-collective.scene").read_text())
+    with Ranks() as s:
+        shown = s.ctl("why", s.start_rank(2, scene=tmp_path / "sleeps.scene", runtime=runtime, **values).pid)
+        print(shown.stdout, shown.stderr)
+        assert "sleep" not in shown.stdout and ("RANK" in shown.stdout) == (not values), shown.stdout

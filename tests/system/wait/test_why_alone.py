@@ -46,6 +46,7 @@ def test_waves_that_sleep_are_described(gpu, word, name, behind):
         doc = json.loads(s.ctl("why", s.app.pid, "-j").stdout)
     sleep, = doc["alone"]
     assert (sleep["kind"], sleep["waves"], sleep["at"]["instruction"]) == ("sleep", 6, name), sleep
+    assert not sleep.get("workgroup"), sleep
     assert sleep["evidence"] == [{"what": name, "value": hex(int(sleep["at"]["pc"], 0) - behind)}], sleep
     assert not sleep["missing"] and sleep["missing_count"] == 0 and "stuck" not in sleep, sleep
     assert not doc["waits"] and not doc["nodes"] and not doc["edges"] and not doc["causes"] and doc["complete"], doc
@@ -108,6 +109,17 @@ def test_a_wave_waits_for_its_memory_in_two_samples(gpu):
     assert {"what": "waves at this place, of which this is one", "value": "6"} in memory["evidence"], memory
 
 
+def test_who_has_slept_may_wait_for_its_memory():
+    """Behind the one and at the other it may be in either: neither is told."""
+    code = kernel("gfx90a", at_0x7c=SLEEP["gfx90a"], at_0x80=WAITCNT["gfx90a"][0])
+    with WaitScene("gfx90a", running("gfx90a"), code) as s:
+        one = s.ctl("why", s.app.pid)
+        two = s.ctl("why", s.app.pid, "--twice=1050")
+        print(one.stdout, two.stdout)
+    assert one.returncode == 0 and "NOTE" not in one.stdout, one.stdout
+    assert two.returncode == 0 and "NOTE" not in two.stdout, two.stdout
+
+
 @pytest.mark.parametrize("gpu", GPUS)
 def test_a_wave_that_waits_for_its_memory_is_a_cause_as_before(gpu):
     word, name = WAITCNT[gpu]
@@ -117,6 +129,14 @@ def test_a_wave_that_waits_for_its_memory_is_a_cause_as_before(gpu):
     assert shown.returncode == 10 and words_of(shown).startswith(
         "CAUSE wave 3 of workgroup (0,0,0) of gemm, at gemm+0x80, is the same in both samples, "
         f"at {name}: it waits for its own loads and stores [inferred]"), shown.stdout
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_in_two_samples_a_moment_apart_it_may_go_on(gpu):
+    with WaitScene(gpu, block(gpu, "late-loop=0"), kernel(gpu, at_0x80=WAITCNT[gpu][0])) as s:
+        shown = s.ctl("why", s.app.pid, "--twice=20")
+        print(shown.stdout)
+    assert "is the same in both samples" in words_of(shown) and "loads and stores" not in words_of(shown), shown.stdout
 
 
 @pytest.mark.parametrize("gpu", GPUS)

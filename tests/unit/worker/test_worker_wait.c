@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "agentd/worker/mbarrier/mbarrier.h"
 #include "agentd/worker/spin/spin.h"
 #include "agentd/worker/wait/look.h"
 #include "agentd/worker/wait/wait.h"
@@ -240,6 +241,8 @@ struct told {
 
 /* The place of a wave that has ended, in waves that come last. */
 #define ENDED UINT32_MAX
+/* A place that is in no code object. */
+#define NO_CODE 0x100000u
 /* What is missing of the waves; NULL: all were read. */
 static const char *unread;
 
@@ -380,6 +383,8 @@ static void waves_that_have_ended_are_not_expected(void)
 		{ { BLOCK_AT, BLOCK_AT, BLOCK_AT, ENDED }, STATE(4, 3), NULL, true, 3, 3, 0 },
 		/* It may be there all the same. */
 		{ { BLOCK_AT, BLOCK_AT, 0, ENDED }, STATE(3, 2), "queue 3: lost", false, 0, 0, 1 },
+		/* Of the last two it is not known whether they have come. */
+		{ { BLOCK_AT, BLOCK_AT, NO_CODE, NO_CODE }, 0, NULL, false, 0, 0, 2 },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -693,6 +698,29 @@ static void lanes_may_be_at_any_address(void)
 	TEST_EQ(waves.n_spins, 0);
 }
 
+/* Nobody who sleeps is then said to wait for nobody. */
+static void who_was_not_looked_at_may_poll(void)
+{
+	static struct spin_site site = { .begin = 0x100, .end = 0x140 };
+	static struct mbarrier_site stop = { .pc = 0x100 };
+	static const uint64_t pcs[32] = { 0x100 };
+	static struct wave wave;
+
+	for (int late = 0; late < 2; late++)
+		for (int cut = 0; cut < 2; cut++) {
+			const struct spin_sites loops = { .list = &site, .n = late, .is_cut = cut };
+			const struct mbarrier_sites objects = { .list = &stop, .n = late, .is_cut = cut };
+			struct target_waves polls = { .waves = &wave, .n_waves = 1 }, waits = polls;
+			struct spins s = { .waves = &polls };
+			struct mbarriers m = { .waves = &waits };
+
+			spins_add(&s, 0, pcs, 1, &loops, &(struct spin_source){ 0 }, late);
+			mbarriers_add(&m, 0, pcs, 1, &objects, &(struct mbarrier_source){ 0 }, late);
+			TEST_EQ(polls.polls_left_out, late || cut);
+			TEST_EQ(waits.polls_left_out, late || cut);
+		}
+}
+
 /* ------------------------------------------------------------------ ranks -------------------- */
 
 enum { COMMUNICATOR = 0x5000, WORD = 0x6000 };
@@ -845,5 +873,6 @@ TEST_SUITE(worker_wait, TEST(lanes_may_be_at_any_address), TEST(what_stands_stil
 	   TEST(a_circle_that_moves_accuses_nobody), TEST(any_piece_of_memory_may_lack), TEST(who_waits_has_a_verb),
 	   TEST(lanes_are_told_of_their_own_warp), TEST(warps_beyond_the_mask_are_not_told_as_others),
 	   TEST(warps_without_a_number_are_not_warp_0), TEST(only_who_is_known_to_have_exited_is_told_so),
+	   TEST(who_was_not_looked_at_may_poll),
 	   TEST(one_thing_that_is_missing_hides_no_other), TEST(a_collective_operation_waits_for_ranks),
 	   TEST(who_polls_the_very_words_waits_once), TEST(polls_that_do_not_say_all_are_not_all));
