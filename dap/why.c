@@ -26,10 +26,15 @@ static void put_text(struct dap_page *p, const char *name, const char *text)
 	dap_put_row(p, &row);
 }
 
-/* Is it where waves of the thread are? */
+/* Is it where waves of the thread are?  All waves of a dispatch are in a collective operation, wherever they are. */
 static bool is_here(const struct dap_thread *t, const struct rpc_wait *w)
 {
-	return w->has_at && w->at.pc == t->pc && w->gpu_id == t->group->gpu_id;
+	if (w->gpu_id != t->group->gpu_id)
+		return false;
+	if (w->kind == RPC_WAIT_KIND_COLLECTIVE)
+		return w->queue_id == t->wave.queue_id && w->has_dispatch && t->wave.has_dispatch &&
+		       w->dispatch == t->wave.dispatch;
+	return w->has_at && w->at.pc == t->pc;
 }
 
 static void put_waits(struct dap_page *p, const struct dap_thread *t, const struct rpc_why_get_result *r)

@@ -612,13 +612,16 @@ static void add_all_is_well(struct builder *b)
 static void make_compared(struct builder *b)
 {
 	const struct rpc_comparison *c = b->in->comparison;
+	size_t causes;
 
 	add_faults(b);
+	causes = b->ret->n;
 	add_causes(b);
+	causes = b->ret->n - causes;
 	add_queues(b, RPC_PROGRESS_HUNG, HEADLINE_HUNG);
 	add_held(b);
-	/* A reason that holds for all queues is told once. */
-	if (c->interval_us < COMPARE_INTERVAL_MIN_US || (c->verdict == RPC_PROGRESS_UNKNOWN && !b->ret->n)) {
+	/* A reason that holds for all queues is told once; a cause says nothing of it. */
+	if (c->interval_us < COMPARE_INTERVAL_MIN_US || (c->verdict == RPC_PROGRESS_UNKNOWN && b->ret->n == causes)) {
 		put_evidence(b, c->evidence);
 		end_line(b, HEADLINE_UNSURE);
 	} else {

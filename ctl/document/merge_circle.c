@@ -29,7 +29,11 @@
 #define SHARED_US UINT64_C(500000)
 /* Most operations of a circle that are told. */
 #define OPERATIONS_MAX 8
-#define NOBODY	       UINT32_MAX
+/* Most that the graph has of each, so that a merged document can be read again. */
+#define NODES_MAX  4096
+#define EDGES_MAX  8192
+#define CAUSES_MAX 64
+#define NOBODY	   UINT32_MAX
 
 /* All of it by position in the list of ranks. */
 struct waiting {
@@ -44,6 +48,7 @@ struct waiting {
 	uint64_t first_us[2], last_us[2]; /* The earliest and the latest of first looks, and of second ones. */
 	struct waits_edge *edges;	  /* To those that they wait for. */
 	size_t n_edges;
+	uint32_t *last; /* Of each rank, the last one of which there is an edge to it. */
 	bool *told;
 };
 
@@ -159,25 +164,34 @@ static uint32_t position_of(const struct waiting *w, uint32_t rank)
 	return rank < w->world ? w->by_rank[rank] : NOBODY;
 }
 
-/* @param all  Also those to ranks in the same operation, or in none. */
-static int find_edges(struct waiting *w, bool all)
+/* Room for all edges that there can be. */
+static int make_room(struct waiting *w)
 {
 	size_t n = 0;
 
-	w->n_edges = 0;
 	for (size_t i = 0; i < w->s->n_ranks; i++)
 		n += w->of[i] ? w->of[i]->n_waits_for : 0;
 	w->edges = rpc_arena_array(w->a, n, sizeof(*w->edges));
-	if (!w->edges)
-		return rpc_arena_error(w->a);
+	w->last = rpc_arena_array(w->a, w->s->n_ranks, sizeof(*w->last));
+	return w->edges && w->last ? 0 : rpc_arena_error(w->a);
+}
+
+/* By who waits, each once whatever a document repeats.  @param all  Also to ranks in the same operation, or in none. */
+static void find_edges(struct waiting *w, bool all)
+{
+	w->n_edges = 0;
+	for (size_t i = 0; i < w->s->n_ranks; i++)
+		w->last[i] = NOBODY;
 	for (size_t i = 0; i < w->s->n_ranks; i++)
 		for (size_t k = 0; w->of[i] && k < w->of[i]->n_waits_for; k++) {
 			const uint32_t to = position_of(w, w->of[i]->waits_for[k]);
 
-			if (to != NOBODY && (all || (w->of[to] && is_other(w->of[i], w->of[to]))))
-				w->edges[w->n_edges++] = (struct waits_edge){ (uint32_t)i, to, WAITS_INFERRED, false };
+			if (to == NOBODY || w->last[to] == i ||
+			    (!all && (!w->of[to] || !is_other(w->of[i], w->of[to]))))
+				continue;
+			w->last[to] = (uint32_t)i;
+			w->edges[w->n_edges++] = (struct waits_edge){ (uint32_t)i, to, WAITS_INFERRED, false };
 		}
-	return 0;
 }
 
 static int solve(struct waiting *w, struct waits_solution *ret)
@@ -250,43 +264,81 @@ static void add_others(struct waiting *w, const bool *circle, const struct opera
 
 /* ------------------------------------------------------------------ as a graph --------------- */
 
-/* The nodes: those of whom it is told that they wait, and for whom.  @param ret_place  Gets the node of each rank. */
-static int add_nodes(struct waiting *w, struct rpc_rank_graph *ret, uint32_t **ret_place)
+static void keep_node(uint32_t *place, size_t i, size_t *n)
+{
+	if (place[i] != NOBODY || *n == NODES_MAX)
+		return;
+	place[i] = 0;
+	++*n;
+}
+
+/*
+ * The nodes: those of whom it is told that they wait, and for whom.
+ * @param first      Who has room before others.
+ * @param ret_place  Gets the node of each rank.
+ */
+static int add_nodes(struct waiting *w, const bool *first, struct rpc_rank_graph *ret, uint32_t **ret_place)
 {
 	uint32_t *place = rpc_arena_array(w->a, w->s->n_ranks, sizeof(*place));
+	size_t n = 0;
 
-	ret->nodes = rpc_arena_array(w->a, w->s->n_ranks, sizeof(*ret->nodes));
-	if (!place || !ret->nodes)
+	if (!place)
 		return rpc_arena_error(w->a);
 	for (size_t i = 0; i < w->s->n_ranks; i++)
-		place[i] = w->told[i] ? 0 : NOBODY;
+		place[i] = NOBODY;
+	for (size_t i = 0; i < w->s->n_ranks; i++)
+		if (first[i])
+			keep_node(place, i, &n);
+	for (size_t i = 0; i < w->s->n_ranks; i++)
+		if (w->told[i])
+			keep_node(place, i, &n);
 	for (size_t i = 0; i < w->n_edges; i++)
 		if (w->told[w->edges[i].from])
-			place[w->edges[i].to] = 0;
+			keep_node(place, w->edges[i].to, &n);
+	ret->nodes = rpc_arena_array(w->a, n, sizeof(*ret->nodes));
+	if (!ret->nodes)
+		return rpc_arena_error(w->a);
 	for (size_t i = 0; i < w->s->n_ranks; i++) {
 		if (place[i] == NOBODY)
 			continue;
 		place[i] = (uint32_t)ret->n_nodes;
+		/* Who waits is no end, also where it is not seen for whom. */
 		ret->nodes[ret->n_nodes++] = (struct rpc_wait_node){ .kind = RPC_WAIT_NODE_KIND_RANK,
 								     .text = w->s->ranks[i].name,
 								     .has_process = true, .process = (uint32_t)i,
-								     .has_end = true, .end = RPC_WAIT_END_UNKNOWN };
+								     .has_end = !w->of[i],
+								     .end = RPC_WAIT_END_UNKNOWN };
 	}
 	*ret_place = place;
 	return 0;
 }
 
+static bool is_between(const uint32_t *place, const struct waits_edge *e)
+{
+	return place[e->from] != NOBODY && place[e->to] != NOBODY;
+}
+
+/* Where there are too many, each node has as many as the others. */
 static int add_edges(struct waiting *w, const uint32_t *place, struct rpc_rank_graph *ret)
 {
-	ret->edges = rpc_arena_array(w->a, w->n_edges, sizeof(*ret->edges));
+	size_t n = 0, of_node = 0, share;
+	uint32_t from = NOBODY;
+
+	for (size_t i = 0; i < w->n_edges; i++)
+		n += is_between(place, &w->edges[i]);
+	share = n > EDGES_MAX ? EDGES_MAX / ret->n_nodes : EDGES_MAX;
+	ret->edges = rpc_arena_array(w->a, n > EDGES_MAX ? EDGES_MAX : n, sizeof(*ret->edges));
 	if (!ret->edges)
 		return rpc_arena_error(w->a);
 	for (size_t i = 0; i < w->n_edges; i++) {
 		const struct waits_edge *e = &w->edges[i];
 
-		if (!w->told[e->from])
+		if (!is_between(place, e))
 			continue;
-		ret->nodes[place[e->from]].has_end = false;
+		of_node = e->from == from ? of_node + 1 : 1;
+		from = e->from;
+		if (of_node > share)
+			continue;
 		ret->edges[ret->n_edges++] = (struct rpc_wait_edge){ .from = place[e->from], .to = place[e->to],
 								     .confidence = (enum rpc_confidence)e->confidence };
 	}
@@ -301,11 +353,17 @@ static void add_cause(const uint32_t *place, size_t rank, enum rpc_wait_end end,
 							      .confidence = RPC_CONFIDENCE_INFERRED, .waits = waits };
 }
 
-/* What the sentences rest on: edges from those that are told to wait.  @param causes  How many will be added. */
-static int begin_graph(struct waiting *w, size_t causes, struct merge_waits *ret, uint32_t **ret_place)
+/*
+ * Who is told of, and all waits between them.
+ * @param first   The ends of the waits, and who else is not left out before others.
+ * @param causes  How many will be added.
+ */
+static int begin_graph(struct waiting *w, const bool *first, size_t causes, struct merge_waits *ret,
+		       uint32_t **ret_place)
 {
-	int r = add_nodes(w, &ret->graph, ret_place);
+	int r = add_nodes(w, first, &ret->graph, ret_place);
 
+	find_edges(w, true);
 	if (r == 0)
 		r = add_edges(w, *ret_place, &ret->graph);
 	ret->graph.causes = rpc_arena_array(w->a, causes, sizeof(*ret->graph.causes));
@@ -379,7 +437,7 @@ static int say_circle(struct waiting *w, struct merge_waits *ret)
 	add_others(w, circle, &operations);
 	r = say(w, &operations, &text);
 	if (r == 0)
-		r = begin_graph(w, 1, ret, &place);
+		r = begin_graph(w, circle, 1, ret, &place);
 	if (r < 0)
 		return r;
 	while (!circle[first])
@@ -409,10 +467,17 @@ static bool is_in_none(struct waiting *w, size_t i)
 
 static int tell_awaited(struct waiting *w, const struct waits_solution *solution, struct merge_waits *ret)
 {
+	const size_t n = solution->n_causes < CAUSES_MAX ? solution->n_causes : CAUSES_MAX;
+	bool *ends = rpc_arena_array(w->a, w->s->n_ranks, sizeof(*ends));
 	uint32_t *place;
-	int r = begin_graph(w, solution->n_causes, ret, &place);
+	int r;
 
-	for (size_t i = 0; r == 0 && i < solution->n_causes; i++) {
+	if (!ends)
+		return rpc_arena_error(w->a);
+	for (size_t i = 0; i < n; i++)
+		ends[solution->nodes[solution->causes[i].first]] = true;
+	r = begin_graph(w, ends, n, ret, &place);
+	for (size_t i = 0; r == 0 && i < n; i++) {
 		const uint32_t end = solution->nodes[solution->causes[i].first];
 
 		add_cause(place, end, RPC_WAIT_END_UNKNOWN,
@@ -432,10 +497,10 @@ static int find_awaited(struct waiting *w, struct merge_set *who, struct merge_s
 {
 	struct waits_solution solution = { 0 };
 	bool known = true;
-	int r = find_edges(w, true);
+	int r;
 
-	if (r == 0)
-		r = solve(w, &solution);
+	find_edges(w, true);
+	r = solve(w, &solution);
 	for (size_t i = 0; r == 0 && i < w->s->n_ranks; i++) {
 		if (!w->of[i])
 			continue;
@@ -526,6 +591,8 @@ static int prepare(struct waiting *w)
 	for (size_t i = 0; i < w->s->n_ranks; i++)
 		w->of[i] = wait_of(w, &w->s->ranks[i]);
 	r = keep_most(w);
+	if (r == 0)
+		r = make_room(w);
 	return r < 0 ? r : 1;
 }
 
@@ -538,9 +605,8 @@ int merge_circle(struct rpc_arena *a, const struct rpc_gpu_snapshot_result *s, s
 	r = prepare(&w);
 	if (r <= 0)
 		return r;
-	r = find_edges(&w, false);
-	if (r == 0)
-		r = find_circle(&w);
+	find_edges(&w, false);
+	r = find_circle(&w);
 	if (r >= 0)
 		r = r ? say_circle(&w, ret) : say_awaited(&w, ret);
 	return r < 0 ? r : say_late(&w, ret->circle || ret->awaited, &ret->late);

@@ -8,7 +8,7 @@ if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
 
 from dapclient import Adapter, Between, runs_on, scene
-from harness import Scene, status
+from harness import BIN, Scene, status
 
 PC = 0x7F0000001000
 # Two lines of one kernel, on a queue each.
@@ -260,3 +260,16 @@ def test_why_says_what_waves_wait_for():
         assert stopped["waits"] == "not known of these waves" and stopped["elsewhere"] == why["waits"], stopped
         scope, = [x for x in a.call("scopes", frameId=a.frame(waiting)["id"])["scopes"] if x["name"] == "Why"]
         assert scope["expensive"]
+
+
+def test_why_says_what_waves_of_a_collective_operation_wait_for():
+    """Such a wait is of a dispatch, and of no place in it."""
+    with Scene(app=None, gpus="gfx90a") as s, Adapter(s.socket) as a:
+        app = s.start("app", [BIN / "gpu-agent-simapp", "--kfd", s.mount / "kfd", "--scene", "crossed-collectives", "--set",
+                              "rank=0,previous=7,next=1"])
+        app.wait_line()
+        a.start(processId=app.pid)
+        a.pause()
+        for thread in a.call("threads")["threads"]:
+            why = a.values("Why", thread["id"])
+            assert "missing: rank 6 of communicator" in why["waits"] and "elsewhere" not in why, why

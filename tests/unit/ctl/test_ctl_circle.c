@@ -237,6 +237,12 @@ static void the_graph_has_what_is_said(void)
 	rpc_arena_init(&a, 0);
 	make_job(&j);
 	TEST_STR(graph_of(&j, &a), "r0>r3 r1>r3 r2>r3 r3>r2 ; circle r2 4");
+	/* One that is told for its operation waits as the others of it do, and for nobody else than is told. */
+	j.what[0][0] = j.what[3][0];
+	j.what[0][0].rank = 0;
+	j.what[0][0].waits_for = j.for_whom[0];
+	TEST_STR(graph_of(&j, &a), "r0>r3 r1>r3 r2>r3 r3>r2 ; circle r2 4");
+	make_job(&j);
 	/* Rank 0 waits for one in the same operation, which is no wait, and is told by none. */
 	j.for_whom[0][0] = 1;
 	TEST_STR(graph_of(&j, &a), "r1>r3 r2>r3 r3>r2 ; circle r2 3");
@@ -251,6 +257,103 @@ static void the_graph_has_what_is_said(void)
 	/* One of whom nothing is known may be whom they wait for. */
 	j.for_whom[2][0] = UINT32_MAX;
 	TEST_STR(graph_of(&j, &a), "none");
+}
+
+#define MANY 5000u
+#define EACH 40u
+
+/* Many ranks, each of which waits for those in front of and behind it, and each of those is repeated. */
+struct crowd {
+	struct rpc_rank ranks[MANY];
+	struct rpc_collective what[MANY];
+	uint32_t for_whom[MANY][3 * EACH];
+	char names[MANY][8];
+	struct rpc_gpu_snapshot_result s;
+};
+
+static void make_crowd(struct crowd *c, uint32_t n)
+{
+	*c = (struct crowd){ .s = { .ranks = c->ranks, .n_ranks = n, .has_ranks = true } };
+	for (uint32_t i = 0; i < n; i++) {
+		snprintf(c->names[i], sizeof(c->names[i]), "r%u", i);
+		for (uint32_t k = 0; k < TEST_COUNT(c->for_whom[i]); k++)
+			c->for_whom[i][k] = (i + 1 + k % EACH) % n;
+		c->what[i] = (struct rpc_collective){
+			.operation = i % 2 ? "AllReduce" : "SendRecv", .communicator = 0x1000, .rank = i, .ranks = n,
+			.has_waits_for = true, .n_waits_for = TEST_COUNT(c->for_whom[i]), .waits_for = c->for_whom[i],
+			.has_unchanged_since_us = true, .unchanged_since_us = 100 * SECOND,
+			.has_seen_us = true, .seen_us = 101 * SECOND,
+		};
+		c->ranks[i] = (struct rpc_rank){
+			.name = c->names[i], .host = "h", .pid = i + 1, .has_rank = true,
+			.rank = { .rank = i, .has_world_size = true, .world_size = n }, .time_us = 101 * SECOND,
+			.has_collectives = true, .n_collectives = 1, .collectives = &c->what[i],
+		};
+	}
+}
+
+/*
+ * No edge is there twice, all are of nodes, and where they begin is not where chains end.
+ * @param whole  All ranks are in it.
+ */
+static void check_graph(const struct rpc_rank_graph *g, bool whole)
+{
+	auto_free uint8_t *is_there = calloc(g->n_nodes * g->n_nodes + 1, 1);
+	auto_free uint32_t *n = calloc(g->n_nodes + 1, sizeof(*n));
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(is_there);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(n);
+	for (size_t i = 0; i < g->n_edges; i++) {
+		const struct rpc_wait_edge *e = &g->edges[i];
+
+		CU_ASSERT_FATAL(e->from < g->n_nodes && e->to < g->n_nodes);
+		TEST_ROW_EQ(i, is_there[e->from * g->n_nodes + e->to]++, 0);
+		n[e->from]++;
+	}
+	for (size_t i = 0; i < g->n_nodes; i++)
+		if (whole || n[i])
+			TEST_ROW_EQ(i, g->nodes[i].has_end, !n[i]);
+	for (size_t i = 0; i < g->n_causes; i++)
+		CU_ASSERT_FATAL(g->causes[i].node < g->n_nodes);
+}
+
+/* Of a hostile document, or of a very large job: the result has to be small enough to be read again. */
+static void the_graph_has_limits(void)
+{
+	static const struct {
+		uint32_t ranks, in_none; /* Those behind `in_none` are in no operation. */
+		size_t nodes, edges, causes;
+	} rows[] = {
+		{ 100, 0, 100, 4000, 1 },
+		{ 300, 0, 300, 300 * 27, 1 },
+		/* Those behind the last ones are left out. */
+		{ MANY, 0, 4096, 8192 - 3, 1 },
+		{ 300, 200, 300, 8000, 64 },
+		{ MANY, MANY - 10, 4096, 2 * (4096 - 10), 10 },
+	};
+	auto_free struct crowd *c = malloc(sizeof(*c));
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(c);
+	for (size_t row = 0; row < TEST_COUNT(rows); row++) {
+		auto_rpc_arena struct rpc_arena a;
+		struct merge_waits waits;
+
+		rpc_arena_init(&a, 0);
+		make_crowd(c, rows[row].ranks);
+		for (uint32_t i = rows[row].in_none ? rows[row].in_none : rows[row].ranks; i < rows[row].ranks; i++)
+			c->ranks[i].n_collectives = 0;
+		/* All of them lead to those alone. */
+		for (uint32_t i = 0; i < rows[row].in_none; i++)
+			for (uint32_t k = 0; k < TEST_COUNT(c->for_whom[i]); k++)
+				c->for_whom[i][k] = rows[row].in_none +
+						    (i + k % EACH) % (rows[row].ranks - rows[row].in_none);
+		TEST_EQ_FATAL(merge_circle(&a, &c->s, &waits), 0);
+		TEST_ROW_EQ(row, waits.has_graph, true);
+		TEST_ROW_EQ(row, waits.graph.n_nodes, rows[row].nodes);
+		TEST_ROW_EQ(row, waits.graph.n_edges, rows[row].edges);
+		TEST_ROW_EQ(row, waits.graph.n_causes, rows[row].causes);
+		check_graph(&waits.graph, rows[row].nodes == rows[row].ranks);
+	}
 }
 
 static const char *late_of(struct job *j, struct rpc_arena *a)
@@ -372,5 +475,6 @@ static void who_was_not_read_whole_waits_for_nobody(void)
 
 TEST_SUITE(ctl_circle, TEST(names_a_circle), TEST(names_who_is_in_the_same_operation),
 	   TEST(nobody_is_named_where_it_is_not_known), TEST(tells_for_whom_all_wait), TEST(the_graph_has_what_is_said),
+	   TEST(the_graph_has_limits),
 	   TEST(who_may_have_come_is_not_waited_for), TEST(who_was_not_looked_for_is_told),
 	   TEST(ranks_are_those_of_the_job), TEST(who_was_not_read_whole_waits_for_nobody));

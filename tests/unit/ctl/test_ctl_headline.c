@@ -271,6 +271,11 @@ static void who_does_not_come_is_told_first(void)
 		{ "q0:5/12 g100:64@0/5", "q0:5/12 g100:64@0/5", 1,
 		  "CAUSE the host  [inferred]\nHUNG queue 0: no packet for 2.0 s; 7 wait behind 0x100 (64 waves)\n" },
 		{ "q0:5/12 g100:64@0/5", "q0:7/12 g100:64@0/7", 1, "CAUSE the host  [inferred]\n" },
+		/* What is not known of all queues is told once beside a cause. */
+		{ "q0:5/12 q1:5/12 g100:64@0/5 g300:1@1/5", "q0:5/12 q1:5/12 unseen", 1,
+		  "CAUSE the host  [inferred]\n"
+		  "UNSURE the later snapshot did not look at the waves of queue 0, and it took no packet; "
+		  "the later snapshot did not look at the waves of queue 1, and it took no packet\n" },
 	};
 
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
