@@ -267,7 +267,7 @@ struct crowd {
 	struct rpc_rank ranks[MANY];
 	struct rpc_collective what[MANY];
 	uint32_t for_whom[MANY][3 * EACH];
-	char names[MANY][8];
+	char names[MANY][12];
 	struct rpc_gpu_snapshot_result s;
 };
 
