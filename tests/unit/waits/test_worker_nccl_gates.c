@@ -43,10 +43,19 @@ static void tell(struct told *t)
 	seen = (struct snapshot){ .waves = image.all };
 	t->look = (struct look){ .target = &target, .arena = &t->arena, .seen = &seen,
 				 .places = { .kernels = kernels, .n_kernels = 2 },
-				 .missing = rpc_arena_array(&t->arena, LOOK_MISSING_MAX, sizeof(char *)) };
+				 .missing = rpc_arena_array(&t->arena, LOOK_MISSING_MAX, sizeof(char *)),
+				 .is_collective = rpc_arena_array(&t->arena, image.all.n_waves, sizeof(bool)) };
 	t->look.now = history_begin(&history, 1, 0, &number);
 	look_at_collectives(&t->look, &t->why);
 	history_free(history);
+}
+
+static void told_deinit(struct told *t)
+{
+	rpc_arena_deinit(&t->arena);
+	free(t->look.waits);
+	free(t->look.nodes);
+	free(t->look.edges);
 }
 
 /*
@@ -68,6 +77,8 @@ static bool is_sound(const struct told *t)
 		for (size_t k = 0; k < r->n_waits_for; k++)
 			sound &= r->waits_for[k] < r->ranks && r->waits_for[k] != r->rank;
 	}
+	for (size_t i = 0; i < t->look.n_waits; i++)
+		sound &= t->look.waits[i].rpc.confidence != RPC_CONFIDENCE_PROVEN;
 	for (uint32_t i = 0; i < c->n_receives; i++)
 		sound &= c->receives[i].block < NCCL_BLOCKS && c->receives[i].arrived <= c->receives[i].taken;
 	if (!c->is_read)
@@ -177,7 +188,7 @@ static uint32_t try_gate(const struct gate *gate, size_t at, const uint8_t *byte
 	memcpy(gate->bytes + at, bytes, size);
 	tell(&t);
 	good = is_sound(&t) && is_refused(&t, gate->blocks);
-	rpc_arena_deinit(&t.arena);
+	told_deinit(&t);
 	memcpy(gate->bytes + at, before, size);
 	return !good;
 }
@@ -232,7 +243,7 @@ static void a_gate_with_another_value_tells_nothing(void)
 					       !t.look.n_missing && !is_refused(&t, 0), true);
 			for (uint32_t block = 0; block < NCCL_BLOCKS; block++)
 				TEST_ROW_EQ(i, nccl_image_is_told(&image, t.read, block), true);
-			rpc_arena_deinit(&t.arena);
+			told_deinit(&t);
 			find_gates(&g);
 			for (size_t k = 0; k < g.n; k++)
 				shut(&g.list[k]);
@@ -329,7 +340,7 @@ static void nothing_is_proven_of_any_image(void)
 		tell(&t);
 		wrong += !is_sound(&t);
 		told += t.why.n_collectives > 0 && t.why.collectives[0].has_waits_for;
-		rpc_arena_deinit(&t.arena);
+		told_deinit(&t);
 		undo(changes, n);
 	}
 	TEST_EQ(wrong, 0);
