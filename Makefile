@@ -140,8 +140,8 @@ include lib/hoststack/module.mk
 include lib/values/module.mk
 include lib/waits/module.mk
 include lib/disasm/module.mk
-include dap/module.mk
 include protocol/module.mk
+include dap/module.mk
 include agentd/module.mk
 include ctl/module.mk
 include clients/module.mk
