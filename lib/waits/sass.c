@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Opcodes and fields are those that ptxas 13.0 makes for sm_75 to sm_121 of bar.sync, bar.red, bar.arrive and
- * bar.warp.sync; of these they are the same in all, but for the register of WARPSYNC and distances.  That of
+ * bar.warp.sync; of these they are the same in all, but for the register of WARPSYNC and distances.  That of BSYNC is
+ * what it makes of nested loops for sm_75, sm_90, sm_100 and sm_120, which have B0 to B9.  That of
  * cp.async.mbarrier.arrive is what it makes for sm_80, sm_90, sm_100 and sm_120.  Those of barrier.cluster are the same
  * from sm_90, the first one with clusters, to sm_121.  Those of NANOSLEEP are what ptxas 12.4 makes of nanosleep.u32
  * for sm_70 to sm_90 (tests/peers/barrier); of later ones it is not told.
@@ -97,6 +98,10 @@ int waits_sass_read(const char *arch, const void *bytes, size_t size, struct wai
 		ret->op = WAITS_SASS_WARP_SYNC;
 		ret->mask_is_constant = true;
 		break;
+	case 0x941:
+		ret->op = WAITS_SASS_CONVERGE;
+		ret->id = (uint8_t)waits_sass_bits(w.low, 16, 4);
+		break;
 	case 0x9c7:
 		ret->op = WAITS_SASS_CLUSTER_ARRIVE;
 		break;
@@ -127,6 +132,7 @@ const char *waits_sass_name(enum waits_sass_op op)
 								 [WAITS_SASS_ARRIVE] = "BAR.ARV",
 								 [WAITS_SASS_COPY_ARRIVES] = "ARRIVES.LDGSTSBAR",
 								 [WAITS_SASS_WARP_SYNC] = "WARPSYNC",
+								 [WAITS_SASS_CONVERGE] = "BSYNC",
 								 [WAITS_SASS_CLUSTER_ARRIVE] = "UCGABAR_ARV",
 								 [WAITS_SASS_CLUSTER_WAIT] = "UCGABAR_WAIT",
 								 [WAITS_SASS_SLEEP] = "NANOSLEEP" };

@@ -26,6 +26,7 @@ enum waits_sass_op {
 	WAITS_SASS_ARRIVE,    /**< BAR.ARV: come to a barrier, and go on. */
 	WAITS_SASS_COPY_ARRIVES, /**< ARRIVES.LDGSTSBAR: copies arrive at a barrier when they are done. */
 	WAITS_SASS_WARP_SYNC, /**< WARPSYNC: wait for lanes of the same warp. */
+	WAITS_SASS_CONVERGE,  /**< BSYNC: wait at a convergence barrier for lanes of the same warp (cbu.h). */
 	WAITS_SASS_CLUSTER_ARRIVE, /**< UCGABAR_ARV: come to the barrier of the cluster, and go on. */
 	WAITS_SASS_CLUSTER_WAIT,   /**< UCGABAR_WAIT: wait for all threads of the cluster that have not exited. */
 	WAITS_SASS_SLEEP,	   /**< NANOSLEEP that no predicate guards: wait for a while, and for nobody. */

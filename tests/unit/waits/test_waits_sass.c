@@ -68,6 +68,23 @@ static void lanes_of_a_warp_are_told_by_their_mask(void)
 	TEST_EQ(s.op == WAITS_SASS_WARP_SYNC && s.mask_register == 4, true);
 }
 
+static void convergence_barriers_are_told_by_their_number(void)
+{
+	static const char *const archs[] = { "sm_75", "sm_90", "sm_100", "sm_120" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(archs); i++)
+		for (uint64_t n = 0; n < 10; n++) {
+			/* BSYNC B0 to B9; BSSY in front of it makes the barrier, and waits for nobody. */
+			struct waits_sass s = sass(archs[i], 0x0000000000007941 | n << 16, 0x000fea0003800000);
+
+			TEST_ROW_EQ(i, s.op, WAITS_SASS_CONVERGE);
+			TEST_ROW_EQ(i, s.id, n);
+			s = sass(archs[i], 0x000000d000007945 | n << 16, 0x000fe20003800000);
+			TEST_ROW_EQ(i, s.op, WAITS_SASS_OTHER);
+		}
+	TEST_STR(waits_sass_name(WAITS_SASS_CONVERGE), "BSYNC");
+}
+
 static void copies_that_arrive_are_told(void)
 {
 	/* ARRIVES.LDGSTSBAR.64.ARVCNT, and one that only some lanes execute. */
@@ -138,7 +155,7 @@ static void what_leads_to_an_unknown_place_has_no_target(void)
 		{ 0x959, WAITS_SASS_TRANSFER }, /* JMXU */
 		{ 0x843, WAITS_SASS_OTHER }, /* F2IP.U8.F32 R0, R0, 0, R0 */
 		{ 0x844, WAITS_SASS_OTHER }, /* STSM.16.M88 [R0], R0 */
-		{ 0x941, WAITS_SASS_OTHER }, /* BSYNC B0 */
+		{ 0x941, WAITS_SASS_CONVERGE }, /* BSYNC B0 */
 		{ 0x945, WAITS_SASS_OTHER }, /* BSSY B0, 0x10 */
 	};
 
@@ -194,6 +211,7 @@ static void who_is_missing_follows_from_the_counts(void)
 }
 
 TEST_SUITE(waits_sass, TEST(barriers_are_told_with_number_and_count), TEST(lanes_of_a_warp_are_told_by_their_mask),
+	   TEST(convergence_barriers_are_told_by_their_number),
 	   TEST(copies_that_arrive_are_told), TEST(barriers_of_clusters_are_told),
 	   TEST(sleeps_are_told_if_they_are_executed), TEST(calls_are_told_with_their_target),
 	   TEST(what_leads_to_an_unknown_place_has_no_target),
