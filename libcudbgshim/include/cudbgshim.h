@@ -408,6 +408,17 @@ int cudbgshim_read_warp(struct cudbgshim *s, const struct cudbgshim_place *at,
 struct cudbgshim_dim3 cudbgshim_thread_of_lane(struct cudbgshim_dim3 base, uint32_t lane,
 					       struct cudbgshim_dim3 block_dim);
 
+/** A CUDBGCbuWarpState in 32-bit words. */
+#define CUDBGSHIM_CONVERGENCE_WORDS 51u
+/**
+ * Read the state of the convergence barriers of some warps of an SM, in one call.
+ * @param warps      One bit each.
+ * @param ret_words  Of as many warps, in ascending order; what the driver leaves out is all ones.
+ * @return 0, -ENOSYS (before 12.9), -errno.
+ */
+int cudbgshim_read_convergence(struct cudbgshim *s, uint32_t dev, uint32_t sm, uint64_t warps,
+			       uint32_t (*ret_words)[CUDBGSHIM_CONVERGENCE_WORDS]);
+
 /** Read the dimensions of a warp's block, in threads. */
 int cudbgshim_get_block_dim(struct cudbgshim *s, const struct cudbgshim_place *at,
 			    struct cudbgshim_dim3 *ret_dim);

@@ -3,6 +3,7 @@
 #include "internal.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "calls_warp.h"
 
@@ -231,6 +232,24 @@ int cudbgshim_read_warp(struct cudbgshim *s, const struct cudbgshim_place *at,
 		ret_lanes->pc[lane] = in.lane[lane].virtual_pc;
 		ret_lanes->exception[lane] = in.lane[lane].exception;
 	}
+	return 0;
+}
+
+_Static_assert(sizeof(struct cudbgabi_cbu_warp_state) == sizeof(uint32_t[CUDBGSHIM_CONVERGENCE_WORDS]),
+	       "it is words");
+
+int cudbgshim_read_convergence(struct cudbgshim *s, uint32_t dev, uint32_t sm, uint64_t warps,
+			       uint32_t (*ret_words)[CUDBGSHIM_CONVERGENCE_WORDS])
+{
+	struct cudbgabi_cbu_warp_state in[CUDBGABI_MAX_WARPS];
+	const uint32_t n = (uint32_t)__builtin_popcountll(warps);
+	int r;
+
+	memset(in, 0xff, sizeof(in));
+	r = CALL(s, getCbuWarpState, dev, sm, warps, in, n);
+	if (r < 0)
+		return r;
+	memcpy(ret_words, in, n * sizeof(in[0]));
 	return 0;
 }
 

@@ -373,6 +373,26 @@ static uint32_t device_info_sizes(struct call *c)
 
 /* ---- convergence barriers ---- */
 
+static const struct sim_convergence *planted_convergence(const struct sim_process *p, uint32_t dev, uint32_t sm,
+							 uint32_t warp)
+{
+	const struct sim_convergence *s = p->convergences;
+
+	while (s && (s->dev != dev || s->sm != sm || s->warp != warp))
+		s = s->next;
+	return s;
+}
+
+static void put_convergence(struct out *o, const struct sim_warp *w)
+{
+	put32(o, w->active);
+	put32(o, ~w->valid);
+	for (uint32_t b = 0; b < 17; b++)
+		put32(o, b == 1 ? w->valid & ~w->active : 0);
+	for (uint32_t l = 0; l < SIM_LANES; l++)
+		put32(o, !(w->valid >> l & 1) ? 0 : w->active >> l & 1 ? 1 : 9);
+}
+
 static uint32_t cbu_state(struct call *c)
 {
 	auto_out struct out o = { 0 };
@@ -380,8 +400,9 @@ static uint32_t cbu_state(struct call *c)
 
 	out_init(&o, 64 * 204);
 	for (uint32_t i = 0; i < c->dev->n_warps; i++) {
-		const struct sim_warp *w =
-			sim_warp_at(c->p, (uint32_t)c->in[0], (uint32_t)c->in[1], i);
+		const uint32_t dev = (uint32_t)c->in[0], sm = (uint32_t)c->in[1];
+		const struct sim_warp *w = sim_warp_at(c->p, dev, sm, i);
+		const struct sim_convergence *planted = planted_convergence(c->p, dev, sm, i);
 
 		/* Only the warps of the mask. */
 		if (!(c->in[2] >> i & 1))
@@ -390,12 +411,10 @@ static uint32_t cbu_state(struct call *c)
 			return CUDBGABI_ERROR_INVALID_WARP_MASK;
 		if (!room--)
 			return CUDBGABI_ERROR_BUFFER_TOO_SMALL;
-		put32(&o, w->active);
-		put32(&o, ~w->valid);
-		for (uint32_t b = 0; b < 17; b++)
-			put32(&o, b == 1 ? w->valid & ~w->active : 0);
-		for (uint32_t l = 0; l < SIM_LANES; l++)
-			put32(&o, !(w->valid >> l & 1) ? 0 : w->active >> l & 1 ? 1 : 9);
+		if (planted)
+			out_bytes(&o, &planted->state, sizeof(planted->state));
+		else
+			put_convergence(&o, w);
 	}
 	call_out(c, o.data ? o.data : "", o.size);
 	return CUDBGABI_SUCCESS;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Script commands that put values into warps, registers, memory and call stacks. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,6 +82,62 @@ static int cmd_warp(struct sim_process *p, const struct args *a)
 				r = plant_warp(p, a, dev, on, w);
 		}
 	return r;
+}
+
+/* ---- convergence barriers ---- */
+
+/* A list of LANES:STATE; lanes that no pair names have exited. */
+static int lane_states(const struct args *a, struct cudbgabi_cbu_warp_state *s)
+{
+	for (int i = 4; i < a->n && !strchr(a->word[i], '='); i++) {
+		char *end;
+		unsigned long long lanes = strtoull(a->word[i], &end, 0), state;
+
+		if (end == a->word[i] || *end != ':' || lanes > UINT32_MAX)
+			return -EINVAL;
+		state = strtoull(end + 1, &end, 0);
+		if (*end || state > UINT32_MAX)
+			return -EINVAL;
+		for (uint32_t lane = 0; lane < SIM_LANES; lane++)
+			if (lanes >> lane & 1)
+				s->thread_state[lane] = (uint32_t)state;
+	}
+	return 0;
+}
+
+/* What the driver says of the convergence barriers of a warp, however little of it fits together. */
+static int cmd_convergence(struct sim_process *p, const struct args *a)
+{
+	uint64_t at[4], active, exited, collective, mask;
+	const struct sim_warp *w = warp_arg(p, a, at);
+	struct sim_convergence *s;
+	char name[8];
+	int r;
+
+	if (!w)
+		return -ENOENT;
+	if (arg_key(a, "active", w->active, UINT32_MAX, &active) || arg_key(a, "exited", (uint32_t)~w->valid, UINT32_MAX, &exited) ||
+	    arg_key(a, "collective", 0, UINT32_MAX, &collective))
+		return -EINVAL;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	*s = (struct sim_convergence){ .dev = (uint32_t)at[0], .sm = (uint32_t)at[1], .warp = (uint32_t)at[2],
+				       .state = { .active = (uint32_t)active, .exited = (uint32_t)exited,
+						  .collective = (uint32_t)collective } };
+	r = lane_states(a, &s->state);
+	for (uint32_t i = 0; !r && i < CUDBGABI_MAX_WARP_BARRIERS; i++) {
+		snprintf(name, sizeof(name), "b%u", i);
+		r = arg_key(a, name, 0, UINT32_MAX, &mask);
+		s->state.barrier_masks[i] = (uint32_t)mask;
+	}
+	if (r) {
+		free(s);
+		return r;
+	}
+	s->next = p->convergences;
+	p->convergences = s;
+	return 0;
 }
 
 /* ---- registers ---- */
@@ -394,6 +451,9 @@ const struct command plant_commands[] = {
 	  "DEVICE SM WARP [sms=N] [warps=N] [in=FUNCTION] [pc=] [idle=] [apart=] [active=] "
 	  "[valid=MASK; 0: exited] [syscall=MASK] [barrier=] "
 	  "[target=X,Y,Z]" },
+	{ "convergence", cmd_convergence,
+	  "DEVICE SM WARP LANES:STATE... [active=MASK] [exited=MASK] [collective=MASK]\n"
+	  "             [b0=MASK ... b15=MASK]: what getCbuWarpState says" },
 	{ "register", cmd_register, "DEVICE SM WARP LANE NUMBER VALUE [sms=] [warps=] [lanes=]" },
 	{ "uniform", cmd_uniform, "DEVICE SM WARP NUMBER VALUE [sms=] [warps=]" },
 	{ "predicate", cmd_predicate, "DEVICE SM WARP LANE NUMBER VALUE" },

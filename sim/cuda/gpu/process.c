@@ -66,6 +66,7 @@ void sim_process_destroy(struct sim_process *p)
 	}
 	FREE_LIST(p->planted);
 	FREE_LIST(p->stacks);
+	FREE_LIST(p->convergences);
 	FREE_LIST(p->breakpoints);
 	FREE_LIST(p->logs);
 	FREE_LIST(p->faults);

@@ -181,6 +181,13 @@ struct sim_stack {
 	uint64_t address[SIM_STACK_MAX]; /**< Innermost first. */
 };
 
+/** The state of the convergence barriers of a warp, in place of what would follow from its lanes. */
+struct sim_convergence {
+	struct sim_convergence *next;
+	uint32_t dev, sm, warp;
+	struct cudbgabi_cbu_warp_state state;
+};
+
 /** A breakpoint of the debugger. */
 struct sim_breakpoint {
 	struct sim_breakpoint *next;
@@ -261,6 +268,7 @@ struct sim_process {
 	struct sim_params *params;
 	struct sim_planted *planted;
 	struct sim_stack *stacks;
+	struct sim_convergence *convergences; /**< The newest one counts. */
 	struct sim_breakpoint *breakpoints;
 	struct sim_log *logs;
 	struct sim_fault *faults;

@@ -27,6 +27,7 @@ static struct cudbgshim_dim3 dim;
 static struct cudbgshim_grid grid;
 static struct cudbgshim_region region;
 static struct cudbgshim_resources resources;
+static uint32_t convergence[2][CUDBGSHIM_CONVERGENCE_WORDS];
 static struct cudbgshim_event event;
 static struct cudbgshim_layout layout;
 
@@ -56,6 +57,7 @@ CASE(get_block_dim, at, &dim)
 CASE(read_pc, at, u64)
 CASE(get_hit_breakpoint, at, u64)
 CASE(read_resources, at, &resources)
+CASE(read_convergence, 1, 2, 0x801, convergence)
 CASE(get_barrier, at, u32, text, sizeof(text))
 CASE(read_registers, at, 0, 3, u32, &u32[3])
 CASE(read_uniform_registers, at, 0, 4, u32)
@@ -132,6 +134,7 @@ static const struct slot_case {
 	{ get_capabilities_case, SLOTS(134), 0 },
 	{ read_sm_exception_case, SLOTS(135), 0 },
 	{ read_resources_case, SLOTS(141), 0 },
+	{ read_convergence_case, SLOTS(142), 0 },
 	{ get_barrier_case, SLOTS(148), 0 },
 	{ get_hit_breakpoint_case, SLOTS(155), CUDBGSHIM_NONE },
 };
