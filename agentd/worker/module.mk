@@ -4,6 +4,7 @@ worker_process_src := $(addprefix agentd/worker/process/,code_file.c deadline.c 
 worker_host_src := $(addprefix agentd/worker/host/,answer.c asyncio.c core.c core_memory.c debug_file.c event_wait.c host.c memory_guard.c native.c reading.c role.c stops.c system_call.c task.c)
 worker_target_src := $(addprefix agentd/worker/target/,core_file.c relay.c seen.c target.c waves.c)
 worker_mbarrier_src := agentd/worker/mbarrier/mbarrier.c
+worker_convergence_src := agentd/worker/convergence/convergence.c
 worker_spin_src := agentd/worker/spin/spin.c
 worker_nccl_src := agentd/worker/nccl/memory.c agentd/worker/nccl/nccl.c agentd/worker/nccl/work.c
 worker_snapshot_src := $(addprefix agentd/worker/snapshot/,arguments.c code.c convert.c exception_capture.c exited.c groups.c id_map.c \
@@ -25,7 +26,7 @@ worker_inspect_src := $(addprefix agentd/worker/inspect/,command_line.c core_ser
 # An archive so that the unit tests link the same objects.
 archives += worker
 worker_src := $(worker_process_src) agentd/tracer/start.c $(worker_host_src) $(worker_target_src) $(worker_snapshot_src) $(worker_kfd_src) \
-	$(worker_cuda_src) $(worker_mbarrier_src) $(worker_spin_src) $(worker_nccl_src) $(worker_wait_src) $(worker_rule_src) $(worker_value_src) $(worker_session_src) $(worker_inspect_src)
+	$(worker_cuda_src) $(worker_mbarrier_src) $(worker_convergence_src) $(worker_spin_src) $(worker_nccl_src) $(worker_wait_src) $(worker_rule_src) $(worker_value_src) $(worker_session_src) $(worker_inspect_src)
 worker_deps := $(protocol_gen)
 worker_libs := worker agentd protocol store kfdtrap cudbgshim values waits symbols corefile hoststack base
 worker_ldlibs := $(protocol_ldlibs) $(kfdtrap_ldlibs) $(cudbgshim_ldlibs) $(values_ldlibs) $(corefile_ldlibs) -levent_core -lseccomp -lcap -lpthread

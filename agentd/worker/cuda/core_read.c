@@ -429,9 +429,9 @@ static int core_waves(struct target *t, const struct target_waves_from *from, st
 {
 	struct core_cuda *c = core_cuda_of(t);
 	struct core_cuda_waves w;
-	const char *unknown, *cut, *barriers = NULL, *spins[SPINS_MISSING_MAX] = { NULL };
+	const char *unknown, *cut, *barriers = NULL, *lanes = NULL, *spins[SPINS_MISSING_MAX] = { NULL };
 
-	*ret = (struct target_waves){ .missing = rpc_arena_array(a, 5 + SPINS_MISSING_MAX, sizeof(*ret->missing)) };
+	*ret = (struct target_waves){ .missing = rpc_arena_array(a, 6 + SPINS_MISSING_MAX, sizeof(*ret->missing)) };
 	if (!ret->missing || core_cuda_make_waves(c, NULL, a, &w) < 0 || find_exited(c, a, ret) < 0)
 		return agent_err_no_memory(err, "read the core");
 	ret->waves = w.waves;
@@ -444,8 +444,12 @@ static int core_waves(struct target *t, const struct target_waves_from *from, st
 	if (from->mbarriers && (core_cuda_read_mbarriers(c, &w, a, ret, &barriers) < 0 ||
 				core_cuda_read_spins(c, &w, a, ret, spins) < 0))
 		return agent_err_no_memory(err, "read the core");
-	if (from->mbarriers)
+	if (from->mbarriers) {
+		lanes = core_cuda_read_convergence(c, &w, a, ret);
 		core_cuda_read_nccl(c, &w, a, ret);
+	}
+	if (lanes)
+		ret->missing[ret->n_missing++] = lanes;
 	if (barriers)
 		ret->missing[ret->n_missing++] = barriers;
 	for (size_t i = 0; i < SPINS_MISSING_MAX; i++)

@@ -103,7 +103,10 @@ void core_cuda_read_nccl(struct core_cuda *c, const struct core_cuda_waves *w, s
 /** List the barrier objects that warps wait for.  @param ret_missing  What is missing of them.  @return 0, -ENOMEM. */
 int core_cuda_read_mbarriers(struct core_cuda *c, const struct core_cuda_waves *w, struct rpc_arena *a,
 			     struct target_waves *ret, const char **ret_missing);
-/** List the words that warps poll, likewise. */
+/** List the state of convergence barriers that is in the core.  @return what is missing of it; NULL: nothing. */
+const char *core_cuda_read_convergence(const struct core_cuda *c, const struct core_cuda_waves *w, struct rpc_arena *a,
+				       struct target_waves *ret);
+/** List the words that warps poll, as core_cuda_read_mbarriers(). */
 int core_cuda_read_spins(struct core_cuda *c, const struct core_cuda_waves *w, struct rpc_arena *a,
 			 struct target_waves *ret, const char *ret_missing[SPINS_MISSING_MAX]);
 /** target_ops.registers. */

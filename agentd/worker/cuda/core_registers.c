@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agentd/worker/convergence/convergence.h"
 #include "agentd/worker/cuda/core_read.h"
 #include "base/elf_view.h"
 
@@ -186,6 +187,55 @@ int core_cuda_read_mbarriers(struct core_cuda *c, const struct core_cuda_waves *
 	}
 	*ret_missing = mbarriers_missing(&m, a);
 	return 0;
+}
+
+/* ------------------------------------------------------------------ for which lanes ---------- */
+
+struct apart {
+	const struct core_cuda *c;
+	const struct core_cuda_waves *waves;
+};
+
+/* Cores before R575 have no masks, nor has one of a process whose driver did not tell them. */
+static bool is_apart(const void *ctx, uint32_t wave)
+{
+	const struct core_cuda_waves *w = ((const struct apart *)ctx)->waves;
+	const struct cudacore_warp *row = w->warps[wave];
+
+	return wave_n_parts(&w->waves[wave]) && row->valid_lanes & ~row->active_lanes &&
+	       row->barriers.size >= TARGET_CONVERGENCE_BARRIERS * sizeof(uint32_t);
+}
+
+static int read_convergence(const void *ctx, struct target_convergence *to, uint32_t n)
+{
+	const struct apart *p = ctx;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct cudacore_warp *row = p->waves->warps[to[i].wave];
+		uint32_t *at = to[i].words;
+		struct core_cuda_warp w;
+
+		core_cuda_warp_of(p->c, row, &w);
+		*at++ = row->cbu_active;
+		*at++ = row->cbu_exited;
+		*at++ = row->cbu_collective;
+		copy_words(&row->barriers, 0, TARGET_CONVERGENCE_BARRIERS, at);
+		at += TARGET_CONVERGENCE_BARRIERS;
+		for (uint32_t lane = 0; lane < CUDBGSHIM_MAX_LANES; lane++)
+			*at++ = w.lanes[lane] ? w.lanes[lane]->cbu_state : 0;
+	}
+	return 0;
+}
+
+_Static_assert(3 + TARGET_CONVERGENCE_BARRIERS + CUDBGSHIM_MAX_LANES == TARGET_CONVERGENCE_WORDS, "all words are read");
+
+const char *core_cuda_read_convergence(const struct core_cuda *c, const struct core_cuda_waves *w, struct rpc_arena *a,
+				       struct target_waves *ret)
+{
+	const struct apart apart = { .c = c, .waves = w };
+	const struct convergence_source from = { is_apart, read_convergence, &apart };
+
+	return convergence_read(&from, UINT64_MAX, a, ret);
 }
 
 /* ------------------------------------------------------------------ finding it --------------- */

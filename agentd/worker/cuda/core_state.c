@@ -603,6 +603,23 @@ static void fill_uniform(struct cuda_core *k, const struct cudbgshim_place *at,
 		w->uniform_predicates = words(k, values, n_p);
 }
 
+/* Releases before 12.9 do not tell it; the masks alone say then that it is not there. */
+static void fill_convergence(struct cuda_core *k, const struct cudbgshim_place *at, struct cudacore_warp *w)
+{
+	uint32_t state[1][CUDBGSHIM_CONVERGENCE_WORDS];
+	const uint32_t *barriers = state[0] + 3, *lanes = barriers + TARGET_CONVERGENCE_BARRIERS;
+
+	if (cudbgshim_read_convergence(k->c->shim, at->dev, at->sm, UINT64_C(1) << at->warp, state) < 0)
+		return;
+	w->cbu_active = state[0][0];
+	w->cbu_exited = state[0][1];
+	w->cbu_collective = state[0][2];
+	w->barriers = words(k, barriers, TARGET_CONVERGENCE_BARRIERS);
+	k->core.devices[at->dev].barriers = TARGET_CONVERGENCE_BARRIERS;
+	for (uint32_t i = w->lanes.first; i < w->lanes.first + w->lanes.n; i++)
+		k->core.lanes[i].cbu_state = lanes[k->core.lanes[i].number];
+}
+
 static void fill_shared(struct cuda_core *k, const struct cudbgshim_place *at, uint32_t size,
 			struct cudacore_block *b)
 {
@@ -638,6 +655,7 @@ static int fill_registers(struct cuda_core *k, uint32_t warp, bool faults, struc
 	at.lane = w->lanes.n ? k->core.lanes[w->lanes.first].number : 0;
 	find_window(k, &at, b->grid_id, true, 0, &b->shared);
 	fill_uniform(k, &at, w);
+	fill_convergence(k, &at, w);
 	for (uint32_t i = w->lanes.first; i < end; i++) {
 		uint32_t n;
 		int r;

@@ -292,6 +292,9 @@ int cuda_registers_read(struct target_cuda *c, struct cuda_device *d, uint32_t s
  */
 const char *cuda_mbarriers_read(struct target_cuda *c, uint64_t deadline_ns, struct rpc_arena *a,
 				struct target_waves *ret);
+/** Read the convergence barriers of warps whose lanes are at different places, likewise. */
+const char *cuda_convergence_read(struct target_cuda *c, uint64_t deadline_ns, struct rpc_arena *a,
+				  struct target_waves *ret);
 /** Read which words warps poll, likewise.  @param ret_missing  What is missing of them: see spins_missing(). */
 void cuda_spins_read(struct target_cuda *c, uint64_t deadline_ns, struct rpc_arena *a, struct target_waves *ret,
 		     const char *ret_missing[SPINS_MISSING_MAX]);

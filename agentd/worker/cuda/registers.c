@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agentd/worker/convergence/convergence.h"
 #include "agentd/worker/cuda/cuda.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -242,6 +243,49 @@ const char *cuda_mbarriers_read(struct target_cuda *c, uint64_t deadline_ns, str
 		mbarriers_add(&m, i, view.pcs, view.lanes, &module->mbarriers, &from, clock_now_ns() >= deadline_ns);
 	}
 	return mbarriers_missing(&m, a);
+}
+
+/* ------------------------------------------------------------------ for which lanes ---------- */
+
+struct apart {
+	struct target_cuda *c;
+	const struct target_waves *waves;
+};
+
+/* Who executes is at one place: only those who do not can wait for others of their warp. */
+static bool is_apart(const void *ctx, uint32_t wave)
+{
+	const struct apart *p = ctx;
+	const struct wave *w = &p->waves->waves[wave];
+	struct cuda_warp view;
+
+	cuda_warp_of(&p->c->devices[w->gpu_id], w->unit, w->index, &view);
+	return view.lanes & ~view.whole->active_lanes && cuda_warp_is_apart(&view);
+}
+
+static int read_convergence(const void *ctx, struct target_convergence *to, uint32_t n)
+{
+	const struct apart *p = ctx;
+	const struct wave *first = &p->waves->waves[to[0].wave];
+	uint32_t words[CUDBGSHIM_MAX_WARPS][CUDBGSHIM_CONVERGENCE_WORDS];
+	uint64_t warps = 0;
+	int r;
+
+	for (uint32_t i = 0; i < n; i++)
+		warps |= UINT64_C(1) << p->waves->waves[to[i].wave].index;
+	r = cudbgshim_read_convergence(p->c->shim, first->gpu_id, first->unit, warps, words);
+	for (uint32_t i = 0; r == 0 && i < n; i++)
+		memcpy(to[i].words, words[i], sizeof(to[i].words));
+	return r;
+}
+
+const char *cuda_convergence_read(struct target_cuda *c, uint64_t deadline_ns, struct rpc_arena *a,
+				  struct target_waves *ret)
+{
+	const struct apart apart = { .c = c, .waves = ret };
+	const struct convergence_source from = { is_apart, read_convergence, &apart };
+
+	return convergence_read(&from, deadline_ns, a, ret);
 }
 
 /* ------------------------------------------------------------------ what they poll ----------- */

@@ -12,7 +12,7 @@
 #include "base/vec.h"
 
 #define GRIDS_MAX    4096u
-#define MISSING_MAX  (2 * CUDBGSHIM_MAX_DEVICES + 7 + SPINS_MISSING_MAX)
+#define MISSING_MAX  (2 * CUDBGSHIM_MAX_DEVICES + 8 + SPINS_MISSING_MAX)
 
 /* A grid that has warps on a device; several thousand warps are of a few grids. */
 struct grid {
@@ -495,6 +495,8 @@ static int read_all(struct look *l)
 		read_examples(l);
 	if (r == 0 && l->from->mbarriers)
 		add_missing(l, cuda_mbarriers_read(c, l->deadline_ns, l->a, l->ret));
+	if (r == 0 && l->from->mbarriers)
+		add_missing(l, cuda_convergence_read(c, l->deadline_ns, l->a, l->ret));
 	if (r == 0 && l->from->mbarriers)
 		read_spins(l);
 	if (r == 0 && l->from->mbarriers)

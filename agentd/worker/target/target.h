@@ -93,6 +93,16 @@ struct target_cluster {
 	bool is_unknown;  /**< The size is not known. */
 };
 
+/** Words of CUDBGCbuWarpState, which waits/cbu.h reads. */
+#define TARGET_CONVERGENCE_WORDS    51u
+#define TARGET_CONVERGENCE_BARRIERS 16u /**< Of them masks, behind the first three. */
+
+/** NVIDIA: the state of the convergence barriers of a wave whose lanes are at different places. */
+struct target_convergence {
+	uint32_t wave; /**< Position of the wave. */
+	uint32_t words[TARGET_CONVERGENCE_WORDS];
+};
+
 /** Most words of which any one ends a loop. */
 #define TARGET_SPIN_WORDS 4u
 
@@ -160,6 +170,8 @@ struct target_waves {
 	size_t n_mbarriers;
 	struct target_cluster *clusters; /**< In the order of the waves. */
 	size_t n_clusters;
+	struct target_convergence *convergences; /**< In the order of the waves; of some, where a release tells them. */
+	size_t n_convergences;
 	struct target_spin *spins; /**< In the order of the waves. */
 	size_t n_spins;
 	bool polls_left_out; /**< Of NVIDIA's warps some may wait for mbarriers or poll without being among these. */

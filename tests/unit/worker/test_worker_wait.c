@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "agentd/worker/convergence/convergence.h"
 #include "agentd/worker/mbarrier/mbarrier.h"
 #include "agentd/worker/spin/spin.h"
 #include "agentd/worker/wait/look.h"
@@ -646,6 +647,82 @@ static void only_who_is_known_to_have_exited_is_told_so(void)
 	who_has_exited(4, false, "");
 }
 
+/* ------------------------------------------------------------------ convergence barriers ----- */
+
+/* A device of which so many warps of each multiprocessor are apart. */
+struct apart {
+	struct target_waves waves;
+	int answer;	      /* Of multiprocessor 1. */
+	uint32_t calls, wrong; /* Reads, and those that are not of one multiprocessor, ascending. */
+};
+
+static bool all_are_apart(const void *ctx, uint32_t wave)
+{
+	return ((const struct apart *)ctx)->waves.waves[wave].exec;
+}
+
+static int read_apart(const void *ctx, struct target_convergence *to, uint32_t n)
+{
+	struct apart *a = (struct apart *)(uintptr_t)ctx;
+	const struct wave *waves = a->waves.waves;
+
+	a->calls++;
+	for (uint32_t i = 0; i < n; i++) {
+		a->wrong += waves[to[i].wave].unit != waves[to[0].wave].unit ||
+			    (i && waves[to[i].wave].index <= waves[to[i - 1].wave].index);
+		to[i].words[0] = to[i].wave;
+	}
+	return waves[to[0].wave].unit == 1 ? a->answer : 0;
+}
+
+/* @return what is missing.  @param units, each  Multiprocessors, and warps of each, which lie there in disorder. */
+static const char *read_convergence(struct apart *a, struct rpc_arena *arena, uint32_t units, uint32_t each,
+				    uint64_t deadline)
+{
+	const struct convergence_source from = { all_are_apart, read_apart, a };
+	const char *missing;
+
+	a->waves.waves = calloc((size_t)units * each, sizeof(*a->waves.waves));
+	a->waves.n_waves = (size_t)units * each;
+	for (uint32_t i = 0; a->waves.waves && i < units * each; i++)
+		a->waves.waves[i] = (struct wave){ .unit = i / each, .index = each - 1 - i % each, .exec = i % 3 };
+	missing = a->waves.waves ? convergence_read(&from, deadline, arena, &a->waves) : NULL;
+	for (size_t i = 0; i < a->waves.n_convergences; i++) {
+		const struct target_convergence *c = &a->waves.convergences[i];
+
+		a->wrong += c->words[0] != c->wave || (i && c->wave <= c[-1].wave);
+	}
+	free(a->waves.waves);
+	return missing;
+}
+
+static void warps_that_are_apart_are_read_in_one_call_for_each_multiprocessor(void)
+{
+	struct rpc_arena arena;
+	struct apart good = { 0 }, late = { 0 }, many = { 0 };
+	struct apart refused = { .answer = -EIO }, older = { .answer = -ENOSYS };
+
+	rpc_arena_init(&arena, 4 << 20);
+	TEST_EQ(read_convergence(&good, &arena, 3, 6, UINT64_MAX) == NULL, true);
+	TEST_EQ(good.waves.n_convergences, 12);
+	TEST_EQ(good.calls, 3);
+	/* One that refuses hides no other. */
+	TEST_STR(read_convergence(&refused, &arena, 3, 6, UINT64_MAX),
+		 "convergence barriers of 4 warps: the driver does not tell their state");
+	TEST_EQ(refused.waves.n_convergences, 8);
+	/* A release without the call: nothing is missing, and it is not asked again. */
+	TEST_EQ(read_convergence(&older, &arena, 3, 6, UINT64_MAX) == NULL, true);
+	TEST_EQ(older.calls, 2);
+	TEST_STR(read_convergence(&late, &arena, 3, 6, 0),
+		 "convergence barriers of 12 warps: their state was not read, for lack of time, or because there are too many");
+	TEST_EQ(late.calls, 0);
+	TEST_STR(read_convergence(&many, &arena, 100, 63, UINT64_MAX),
+		 "convergence barriers of 104 warps: their state was not read, for lack of time, or because there are too many");
+	TEST_EQ(many.waves.n_convergences, CONVERGENCES_MAX);
+	TEST_EQ(good.wrong + refused.wrong + many.wrong, 0);
+	rpc_arena_deinit(&arena);
+}
+
 /* ------------------------------------------------------------------ polled words ------------- */
 
 /* How many things are missing, and whether all that is not said is NULL. */
@@ -863,7 +940,8 @@ static void polls_that_do_not_say_all_are_not_all(void)
 	}
 }
 
-TEST_SUITE(worker_wait, TEST(lanes_may_be_at_any_address), TEST(what_stands_still_is_told),
+TEST_SUITE(worker_wait, TEST(warps_that_are_apart_are_read_in_one_call_for_each_multiprocessor),
+	   TEST(lanes_may_be_at_any_address), TEST(what_stands_still_is_told),
 	   TEST(with_every_read_failing_the_kinds_are_told),
 	   TEST(a_signal_that_moves_between_both_passes_is_left_out),
 	   TEST(a_queue_that_goes_on_between_both_passes_is_left_out),
