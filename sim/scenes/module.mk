@@ -3,7 +3,8 @@ scene_files := $(addprefix amd/,absent-from-grid.scene behind-a-fault.scene coll
 		no-answer.scene no-answer-phases.scene no-packet.scene no-signal.scene other-collective.scene own-stream.scene progress.scene two-streams.scene train.hip train-gfx90a.co) \
 	$(addprefix amd/controls/,asleep.scene busy-producer.scene controls.S controls-gfx90a.co controls-gfx942.co controls-gfx1030.co controls-gfx1100.co controls-gfx1201.co given-flag.scene idle-poller.scene late-answer.scene late-host.scene \
 		late-phase.scene late-wave.scene many-packets.scene nothing.scene persistent.scene tile-loop.scene tiny-kernels.scene) \
-	$(addprefix amd/spin/,flags.hip flags-gfx90a.co lock.scene unset-flag.scene) $(addprefix cuda/spin/,barrier.cu barrier-sm_90.cubin grid-barrier.scene lock.scene) \
+	$(addprefix amd/spin/,flags.hip flags-gfx90a.co lock.scene unset-flag.scene) $(addprefix cuda/convergence/,convergence.cu convergence-sm_90.cubin held-lock.scene two-barriers.scene) \
+	$(addprefix cuda/spin/,barrier.cu barrier-sm_90.cubin grid-barrier.scene lock.scene) \
 	$(addprefix cuda/controls/,back-off.scene before-grid.scene busy-lock.scene copy-pipeline.scene counted-barrier.scene diverged.scene given-flag.scene late-cluster.scene late-warp.scene nothing.scene pipeline.scene \
 		ring-step.scene stop-flag.scene tile-loop.scene tiny-kernels.scene) \
 	$(addprefix cuda/,clusters.cu clusters-sm_90.cubin nccl/collectives.cu nccl/collectives-sm_90.cubin crossed-barriers.scene crossed-collectives.scene crossed-pairs.scene exited-at-barrier.scene exited-before-grid.scene fault.scene fault-and-hang.scene fault-at-barrier.scene fault-before-cluster.scene hang.scene \

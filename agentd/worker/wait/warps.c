@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Warps of NVIDIA's devices that wait at barriers of their block, or for other lanes of their own.  No register says
- * that a warp waits: it is known by the instruction that its lanes are at.
+ * that a warp waits: it is known by the instruction that its lanes are at.  Of lanes that wait for others of their warp
+ * the hardware says more, where the driver tells it (waits/cbu.h).
  */
 #include "agentd/worker/snapshot/hash.h"
 #include "agentd/worker/snapshot/wave_convert.h"
 #include "agentd/worker/wait/look.h"
+#include "agentd/worker/wait/wait.h"
 #include "agentd/worker/wait/warps.h"
 #include "base/bit_list.h"
 #include "base/out.h"
+#include "waits/cbu.h"
 
 /* Code of a kernel that is searched for a barrier at which nobody waits. */
 #define SEARCH_BYTES (UINT64_C(1) << 20)
@@ -27,6 +30,78 @@ static const struct look_code *code_at(struct look *l, const struct wave *w)
 		c->n = code_bytes(&l->code, w->pc, c->bytes, WAITS_SASS_BYTES) == 0 ? WAITS_SASS_BYTES : 0;
 	c->known = true;
 	return c;
+}
+
+_Static_assert(WAITS_CBU_WORDS == TARGET_CONVERGENCE_WORDS, "what is read is all of it");
+
+/* @return 0, -ENOENT (it was not read), -EBADMSG (it contradicts itself). */
+static int find_convergence(const struct look *l, const struct wave *warp, struct waits_cbu *ret)
+{
+	const struct target_waves *t = &l->seen->waves;
+	const size_t wave = (size_t)(warp - t->waves);
+	size_t low = 0, high = t->n_convergences;
+	uint32_t lanes = 0;
+
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+
+		if (t->convergences[middle].wave < wave)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == t->n_convergences || t->convergences[low].wave != wave)
+		return -ENOENT;
+	for (uint32_t i = 0; i < wave_n_parts(warp); i++)
+		lanes |= (uint32_t)warp->parts->list[i].exec;
+	return waits_cbu_read(t->convergences[low].words, TARGET_CONVERGENCE_WORDS, lanes, ret);
+}
+
+/* Does a WARPSYNC say itself which lanes have to come? */
+static bool has_mask(const struct unit *u)
+{
+	return u->at.op == WAITS_SASS_WARP_SYNC && u->at.mask_register == WAITS_SASS_NO_REGISTER &&
+	       !u->at.mask_is_constant;
+}
+
+/* Whoever may go on was let go, or has not come yet. */
+static void classify_warp_sync(struct unit *u, int known, const struct waits_cbu *c)
+{
+	if (known == 0 && u->lanes & c->ready)
+		return;
+	/* To read registers takes so many calls that devices would stand still for long. */
+	u->does = DOES_WAIT;
+	/* Whoever waits for lanes that do not take part waits for nobody that is known. */
+	if (known == -EBADMSG || (known == 0 && has_mask(u) && u->at.mask & c->lanes & ~c->collective))
+		u->told = LANES_DOUBTFUL;
+	if (u->told == LANES_DOUBTFUL || known < 0 || u->lanes & ~c->in_collective)
+		return;
+	u->told = LANES_BLOCKED;
+	u->awaited = c->collective;
+}
+
+static void classify_converge(struct unit *u, int known, const struct waits_cbu *c)
+{
+	/* Blocked at another barrier than the instruction names, they contradict it. */
+	if (known < 0 || waits_cbu_barrier_of(c, u->lanes) != u->at.id || !c->missing[u->at.id])
+		return;
+	u->does = DOES_WAIT;
+	u->told = LANES_BLOCKED;
+	u->awaited = c->missing[u->at.id];
+}
+
+static void classify_lanes(const struct look *l, struct unit *u)
+{
+	struct waits_cbu c;
+	int known;
+
+	if (!u->w->is_part || !u->lanes)
+		return;
+	known = find_convergence(l, u->warp, &c);
+	if (u->at.op == WAITS_SASS_WARP_SYNC)
+		classify_warp_sync(u, known, &c);
+	else
+		classify_converge(u, known, &c);
 }
 
 static void classify(struct look *l, struct block *b, struct unit *u)
@@ -58,9 +133,8 @@ static void classify(struct look *l, struct block *b, struct unit *u)
 		b->undecoded += !is_known;
 	} else if (u->at.op == WAITS_SASS_CLUSTER_WAIT) {
 		u->does = DOES_WAIT;
-	} else if (u->at.op == WAITS_SASS_WARP_SYNC && u->w->is_part && u->lanes) {
-		/* To read registers takes so many calls that devices would stand still for long. */
-		u->does = DOES_WAIT;
+	} else if (u->at.op == WAITS_SASS_WARP_SYNC || u->at.op == WAITS_SASS_CONVERGE) {
+		classify_lanes(l, u);
 	}
 }
 
@@ -88,6 +162,8 @@ static bool is_same_place(const struct unit *a, const struct unit *b)
 		return false;
 	if (a->at.op == WAITS_SASS_WARP_SYNC)
 		return a->warp == b->warp && a->w->pc == b->w->pc;
+	if (a->at.op == WAITS_SASS_CONVERGE)
+		return a->warp == b->warp && a->at.id == b->at.id;
 	return a->at.id == b->at.id && a->at.count == b->at.count;
 }
 
@@ -113,10 +189,19 @@ static uint32_t lanes_of(const struct block *b, const struct wave *warp)
 	return lanes;
 }
 
-/* Does a WARPSYNC say itself which lanes have to come? */
-static bool has_mask(const struct unit *u)
+/* Do they wait for lanes of their own warp? */
+static bool is_for_lanes(const struct unit *u)
 {
-	return u->at.mask_register == WAITS_SASS_NO_REGISTER && !u->at.mask_is_constant;
+	return !u->object && (u->at.op == WAITS_SASS_WARP_SYNC || u->at.op == WAITS_SASS_CONVERGE);
+}
+
+/*
+ * Is it known which lanes have to come?  The mask of collective operations is one for all of them: halves of a warp may
+ * meet each for itself.
+ */
+static bool has_lanes(const struct unit *u)
+{
+	return u->told != LANES_DOUBTFUL && (u->at.op == WAITS_SASS_CONVERGE || has_mask(u));
 }
 
 /* Lanes that a place of a warp waits for, and which are there. */
@@ -124,7 +209,53 @@ static uint32_t lanes_missing(const struct block *b, const struct unit *first)
 {
 	uint32_t there = lanes_of(b, first->warp) & ~lanes_at(b, first);
 
-	return has_mask(first) ? there & first->at.mask : there;
+	if (has_mask(first))
+		there &= first->at.mask;
+	return first->told == LANES_BLOCKED ? there & first->awaited : there;
+}
+
+/* Are they in a loop that is told to poll, be it for other warps? */
+static bool polls(const struct look *l, const struct unit *u)
+{
+	const struct target_waves *t = &l->seen->waves;
+
+	for (size_t i = 0; i < t->n_spins; i++) {
+		const struct target_spin *s = &t->spins[i];
+		const struct wave *first = &t->waves[s->wave];
+
+		if (u->w->pc >= s->begin && u->w->pc < s->end && first->gpu_id == u->w->gpu_id &&
+		    first->dispatch == u->w->dispatch && l->of_wave[s->wave] != WAIT_NONE)
+			return true;
+	}
+	return false;
+}
+
+static bool is_converging(const struct unit *u)
+{
+	return u->does == DOES_WAIT && !u->object && u->at.op == WAITS_SASS_CONVERGE;
+}
+
+/*
+ * Lanes come to where they meet one after the other, which is no trouble as long as those that lack go on, or wait for
+ * such themselves.
+ * @param units  Of one warp.
+ */
+static void find_going_on(const struct look *l, struct unit *units, uint32_t n)
+{
+	uint32_t on = 0, before;
+	bool any = false;
+
+	for (uint32_t i = 0; i < n; i++)
+		any |= is_converging(&units[i]);
+	for (uint32_t i = 0; any && i < n; i++)
+		on |= units[i].does == DOES_RUN && !polls(l, &units[i]) ? units[i].lanes : 0;
+	do {
+		before = on;
+		for (uint32_t i = 0; i < n; i++)
+			on |= is_converging(&units[i]) && !(units[i].awaited & ~on) ? units[i].lanes : 0;
+	} while (on != before);
+	for (uint32_t i = 0; i < n; i++)
+		units[i].goes_on = units[i].lanes & on;
 }
 
 static void find_place(struct block *b, struct unit *u)
@@ -133,7 +264,9 @@ static void find_place(struct block *b, struct unit *u)
 
 	if (u->does != DOES_WAIT)
 		return;
-	if (u->at.op == WAITS_SASS_WARP_SYNC && !lanes_missing(b, u))
+	if (is_for_lanes(u) && !lanes_missing(b, u))
+		return;
+	if (is_converging(u) && u->goes_on)
 		return;
 	while (i < b->n_places && !is_same_place(b->places[i].first, u))
 		i++;
@@ -244,7 +377,7 @@ bool warps_is_closed(struct look *l, const struct block *b, uint32_t place)
 {
 	const struct unit *first = b->places[place].first;
 
-	if (first->object || first->at.op == WAITS_SASS_WARP_SYNC)
+	if (first->object || is_for_lanes(first))
 		return true;
 	/* Blocks of the cluster decide, which are not looked at here. */
 	if (first->at.op == WAITS_SASS_CLUSTER_WAIT)
@@ -363,7 +496,7 @@ static const char *who_text(struct look *l, const struct block *b, uint32_t plac
 {
 	const struct unit *first = b->places[place].first;
 
-	if (first->at.op == WAITS_SASS_WARP_SYNC)
+	if (is_for_lanes(first))
 		return look_wave_text(l, first->w);
 	return rpc_arena_printf(l->arena, "%s of %s", warps_text(l, b, place), look_workgroup_text(l, first->warp));
 }
@@ -425,6 +558,7 @@ static uint64_t state_of(const struct block *b, bool all)
 			continue;
 		h = hash_mix(h ^ (u->w->pc + u->warp->wave_in_group)) ^ u->lanes;
 		h = hash_mix(h ^ u->does ^ (uint64_t)u->w->reasons << 8);
+		h = hash_mix(h ^ u->told ^ (uint64_t)u->awaited << 8);
 		if (u->object)
 			h = hash_mix(h ^ u->object->word) ^ u->object->address;
 	}
@@ -456,8 +590,8 @@ static void append_party(struct look *l, struct rpc_wait *to, const struct rpc_w
 		to->missing[to->n_missing++] = *party;
 }
 
-/* By the place alone it is not proven that lanes wait: those that were let go are there until they execute again. */
-void warps_add_party(struct look *l, const struct block *b, size_t wait, const struct unit *u, bool any)
+static void add_party(struct look *l, const struct block *b, size_t wait, const struct unit *u,
+		      enum waits_confidence confidence, bool any)
 {
 	struct rpc_wait *to = &l->waits[wait].rpc;
 	struct rpc_wait_at at = look_at(l, u->w);
@@ -467,7 +601,7 @@ void warps_add_party(struct look *l, const struct block *b, size_t wait, const s
 
 	if (node == LOOK_NONE)
 		return;
-	look_add_edge(l, l->waits[wait].node, node, WAITS_INFERRED, any);
+	look_add_edge(l, l->waits[wait].node, node, confidence, any);
 	to->missing_count++;
 	append_party(l, to, &(struct rpc_wait_party){
 		.what = waits ? waits_text(l, u, &at) : l->nodes[node].rpc.text,
@@ -477,6 +611,12 @@ void warps_add_party(struct look *l, const struct block *b, size_t wait, const s
 		.has_at = true,
 		.at = at,
 	});
+}
+
+/* By the place alone it is not proven that lanes wait: those that were let go are there until they execute again. */
+void warps_add_party(struct look *l, const struct block *b, size_t wait, const struct unit *u, bool any)
+{
+	add_party(l, b, wait, u, WAITS_INFERRED, any);
 }
 
 void warps_add_exited(struct look *l, const struct block *b, size_t wait)
@@ -580,16 +720,24 @@ static void add_barrier_parties(struct look *l, const struct block *b, uint32_t 
 		to->missing_count = to->expects - to->has;
 }
 
-/* That lanes at different instructions do not meet follows from no documentation. */
+/*
+ * That lanes at different instructions do not meet follows from no documentation: what proves it is that the hardware
+ * says of all of them that they are blocked.
+ */
 static void add_lane_parties(struct look *l, const struct block *b, uint32_t place)
 {
+	static const enum waits_confidence known[] = { [LANES_UNTOLD] = WAITS_INFERRED,
+						       [LANES_DOUBTFUL] = WAITS_UNKNOWN,
+						       [LANES_BLOCKED] = WAITS_PROVEN };
 	const struct unit *first = b->places[place].first;
+	struct rpc_wait *to = &l->waits[b->places[place].wait].rpc;
 	uint32_t missing = lanes_missing(b, first);
 
-	l->waits[b->places[place].wait].rpc.confidence = RPC_CONFIDENCE_INFERRED;
+	to->confidence = (enum rpc_confidence)known[first->told];
+	to->candidates = to->has_candidates = !has_lanes(first);
 	for (uint32_t i = 0; i < b->n_units; i++)
 		if (b->units[i].warp == first->warp && b->units[i].lanes & missing)
-			warps_add_party(l, b, b->places[place].wait, &b->units[i], !has_mask(first));
+			add_party(l, b, b->places[place].wait, &b->units[i], known[first->told], !has_lanes(first));
 }
 
 static void add_evidence(struct look *l, struct rpc_wait *to, const struct unit *first)
@@ -606,13 +754,21 @@ static void add_evidence(struct look *l, struct rpc_wait *to, const struct unit 
 		look_add_evidence(l, to, "threads", rpc_arena_printf(l->arena, "%u", first->at.count));
 	if (first->at.op == WAITS_SASS_WARP_SYNC && has_mask(first))
 		look_add_evidence(l, to, "lanes", rpc_arena_printf(l->arena, "0x%x", first->at.mask));
+	if (first->told == LANES_DOUBTFUL)
+		look_add_evidence(l, to, "convergence barriers", "what the driver tells of them contradicts itself");
+	else if (first->told == LANES_BLOCKED && first->at.op == WAITS_SASS_CONVERGE)
+		look_add_evidence(l, to, "convergence barriers",
+				  rpc_arena_printf(l->arena, "blocked at B%u for lanes 0x%x", first->at.id, first->awaited));
+	else if (first->told == LANES_BLOCKED)
+		look_add_evidence(l, to, "convergence barriers",
+				  rpc_arena_printf(l->arena, "blocked with lanes 0x%x", first->awaited));
 }
 
 static enum rpc_wait_kind kind_of(const struct unit *u)
 {
 	if (u->object)
 		return RPC_WAIT_KIND_MBARRIER;
-	if (u->at.op == WAITS_SASS_WARP_SYNC)
+	if (is_for_lanes(u))
 		return RPC_WAIT_KIND_WARP_SYNC;
 	if (u->at.op == WAITS_SASS_CLUSTER_WAIT)
 		return RPC_WAIT_KIND_CLUSTER;
@@ -641,8 +797,8 @@ static void add_wait(struct look *l, struct block *b, uint32_t place, uint64_t s
 	const struct unit *first = b->places[place].first;
 	size_t wait = l->n_waits;
 	struct look_wait *w = look_add_wait(l, kind_of(first),
-					    first->at.op == WAITS_SASS_WARP_SYNC ? RPC_WAIT_NODE_KIND_LANES :
-										   RPC_WAIT_NODE_KIND_WORKGROUP,
+					    is_for_lanes(first) ? RPC_WAIT_NODE_KIND_LANES :
+								  RPC_WAIT_NODE_KIND_WORKGROUP,
 					    who_text(l, b, place), warps_name_of(b->waves, place), state_of(b, false));
 	const char *text;
 
@@ -690,11 +846,13 @@ void warps_read_block(struct look *l, struct block *b)
 {
 	for (uint32_t i = 0; i < b->n; i++) {
 		const struct wave *w = &b->waves[i];
+		const uint32_t first = b->n_units;
 
 		for (uint32_t k = 0; k < wave_n_parts(w); k++)
 			add_unit(l, b, &w->parts->list[k], w);
 		if (!wave_n_parts(w))
 			add_unit(l, b, w, w);
+		find_going_on(l, &b->units[first], b->n_units - first);
 	}
 	for (uint32_t i = 0; i < b->n_units; i++)
 		find_place(b, &b->units[i]);
@@ -723,7 +881,7 @@ static void look_at_block(struct look *l, struct block *b)
 
 		if (b->places[i].wait == LOOK_NONE || first->object || waits_for_cluster(first))
 			continue;
-		if (first->at.op == WAITS_SASS_WARP_SYNC)
+		if (is_for_lanes(first))
 			add_lane_parties(l, b, i);
 		else
 			add_barrier_parties(l, b, i);

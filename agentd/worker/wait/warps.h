@@ -24,6 +24,10 @@ struct unit {
 	struct waits_sass at; /**< What they wait at, if that is no object in memory. */
 	const struct target_mbarrier *object; /**< What was read of such an object; NULL: they are at none. */
 	struct waits_mbarrier state;	      /**< What it says, if they wait for it. */
+	/** What the hardware says of lanes that wait for others of their warp. */
+	enum { LANES_UNTOLD, LANES_DOUBTFUL, LANES_BLOCKED } told;
+	uint32_t awaited; /**< Of those that are blocked: lanes that they wait for, as far as it is known. */
+	bool goes_on; /**< Known only of a warp of which lanes wait where they meet: these do not, or for such alone. */
 	uint32_t wait; /**< Which of the block's waits it is in; LOOK_NONE. */
 };
 
