@@ -282,6 +282,43 @@ static void count_state(uint32_t dev, const char *how, const struct cudbgshim_st
 	    "\"took_us\": %" PRIu64, how, dev, rc, warps, lanes, (clock_now_ns() - since) / 1000);
 }
 
+/* The first warp of the device of which some lanes do not execute.  @return whether there is one. */
+static bool find_apart(const struct cudbgshim_state *st, uint32_t *sm, uint32_t *warp)
+{
+	for (*sm = 0; *sm < st->n_sms; ++*sm)
+		for (uint64_t left = st->valid_warps[*sm]; left; left &= left - 1) {
+			*warp = (uint32_t)__builtin_ctzll(left);
+			const struct cudbgshim_warp *w = &st->warps[cudbgshim_state_index(st, *sm, *warp)];
+
+			if (w->valid_lanes & ~w->active_lanes)
+				return true;
+		}
+	return false;
+}
+
+/* What getCbuWarpState says of it, and where its lanes are; nothing where the release has no such call. */
+static void show_convergence(struct cudbgshim *s, uint32_t dev, const struct cudbgshim_state *st)
+{
+	uint32_t words[1][CUDBGSHIM_CONVERGENCE_WORDS], sm, warp;
+	char text[CUDBGSHIM_CONVERGENCE_WORDS * 14 + 1], pcs[CUDBGSHIM_MAX_LANES * 22 + 1];
+	const uint64_t since = clock_now_ns();
+	size_t at = 0, end = 0;
+	int rc;
+
+	if (!find_apart(st, &sm, &warp))
+		return;
+	rc = cudbgshim_read_convergence(s, dev, sm, UINT64_C(1) << warp, words);
+	if (rc == -ENOSYS)
+		return;
+	for (size_t i = 0; rc == 0 && i < CUDBGSHIM_CONVERGENCE_WORDS; i++)
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s\"0x%" PRIx32 "\"", i ? ", " : "", words[0][i]);
+	for (size_t i = 0; i < st->n_lanes && i < CUDBGSHIM_MAX_LANES; i++)
+		end += (size_t)snprintf(pcs + end, sizeof(pcs) - end, "%s\"0x%" PRIx64 "\"", i ? ", " : "",
+					st->lane_pc[cudbgshim_state_index(st, sm, warp) * st->n_lanes + i]);
+	say("\"convergence\": [%.*s], \"device\": %u, \"errno\": %d, \"pcs\": [%.*s], \"took_us\": %" PRIu64, (int)at, text, dev,
+	    rc, (int)end, pcs, (clock_now_ns() - since) / 1000);
+}
+
 static void show_state(struct cudbgshim *s, uint32_t dev)
 {
 	struct cudbgshim_state_reader *reader;
@@ -295,6 +332,8 @@ static void show_state(struct cudbgshim *s, uint32_t dev)
 	rc = cudbgshim_state_reader_read(reader, &fast);
 	count_state(dev, cudbgshim_state_reader_is_batched(reader) ? "batched" : "plain", fast, rc,
 		    since);
+	if (rc == 0)
+		show_convergence(s, dev, fast);
 	since = clock_now_ns();
 	if (rc == 0)
 		rc = cudbgshim_state_create(fast->n_sms, fast->n_warps, fast->n_lanes, &plain);

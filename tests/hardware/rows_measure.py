@@ -254,8 +254,21 @@ def with_program(b, rows):
     rows_look.rows_of_program(b, "spin", rows, seconds=45, needs=5)
 
 
+def convergence(b, p):
+    """Of a warp that has diverged, what the hardware says of its lanes: 3 masks, 16 barriers, 32 states; nothing is judged."""
+    m = Measured(b, "convergence barriers", p, "attach", "suspend", "state", "resume", "detach")
+    lines = m.with_key("convergence")
+    rows_look.check_runs(p)
+    if not lines:
+        raise Skipped("this release does not tell them (12.9 and later), or no warp was seen to have diverged")
+    for line in lines:
+        b.engine.fact(f"convergence barriers of a warp of device {line['device']}", {k: v for k, v in line.items() if k != "us"})
+    return f"of {len(lines)} GPU, {lines[0]['took_us']} us; see the facts"
+
+
 def sequences(b):
     b.stop_agent()
+    rows_look.rows_of_program(b, "diverge", [("measure: convergence barriers", convergence)], seconds=30, needs=5)
     with_program(b, [(f"measure: path {path}", lambda b, p, path=path: forced_path(b, p, path)) for path in ("call", "fd")] +
                  [("measure: a second session", again), ("measure: two debuggers", two_at_once),
                   ("measure: killed while suspended", left_suspended)])

@@ -248,6 +248,19 @@ def test_a_second_debugger_is_no_failure_of_the_rows_behind_it(here, program):
         m.kill()
 
 
+@pytest.mark.parametrize(("release", "wanted"), [("12.4", "SKIP"), ("12.9", "PASS")])
+def test_convergence_barriers_are_a_fact(release, wanted):
+    """Whatever they are; an older release does not tell them."""
+    with Here(release) as h:
+        h.b.stop_agent()
+        p = h.lab.start("diverge")
+        h.engine.step("row", p.name, rows_measure.convergence, h.b, p, seconds=30)
+        result, detail = h.engine.rows[-1][2], h.engine.rows[-1][4]
+        p.stop()
+    assert result == wanted, (result, detail)
+    assert not wanted == "PASS" or detail.startswith("of 1 GPU, "), detail
+
+
 def test_system_calls_of_a_session_are_told(here, program):
     result, detail = here.row(rows_measure.system_calls, program("spin"))
     if result == "SKIP":
