@@ -277,3 +277,42 @@ int waits_grid_count(uint32_t word, uint64_t blocks, struct waits_grid_blocks *r
 		return -EINVAL;
 	return 0;
 }
+
+/* ------------------------------------------------------------------ a program's own ---------- */
+
+/* Flags lie in a row, and each lane polls that of one block. */
+static bool is_flags(const struct waits_grid_poll *p)
+{
+	const uint64_t length = p->last - p->word.address;
+
+	return p->of_blocks == 1 && p->lanes >= 2 && p->lanes == p->absent && p->apart && p->last > p->word.address &&
+	       !(length % p->apart) && length / p->apart >= p->word.bytes && length / p->apart % p->word.bytes == 0;
+}
+
+/* All blocks come to it, or all but the one that waits for the others; as often as it was used. */
+static bool is_count(const struct waits_grid_poll *p)
+{
+	const struct waits_word *w = &p->word;
+	const uint64_t all = w->bytes >= 8 ? UINT64_MAX : (UINT64_C(1) << 8 * w->bytes) - 1;
+	const uint64_t wanted = w->with + (w->op == WAITS_COMPARE_GT);
+
+	if (w->op != WAITS_COMPARE_EQ && w->op != WAITS_COMPARE_GE && w->op != WAITS_COMPARE_GT)
+		return false;
+	if (!p->has_value || (w->mask & all) != all || wanted > all >> 1 || p->value >= wanted ||
+	    wanted - p->value != p->absent)
+		return false;
+	/* A flag that counts rounds lacks one as well. */
+	if (p->absent == 1)
+		return wanted == p->blocks && p->blocks > 2;
+	return (wanted % p->blocks == 0 && p->absent < p->blocks) ||
+	       (wanted % (p->blocks - 1) == 0 && p->absent < p->blocks - 1);
+}
+
+enum waits_grid_barrier waits_grid_barrier_of(const struct waits_grid_poll *p)
+{
+	if (!p->absent || p->absent >= p->blocks)
+		return WAITS_GRID_NO_BARRIER;
+	if (is_flags(p))
+		return WAITS_GRID_FLAGS;
+	return is_count(p) ? WAITS_GRID_COUNT : WAITS_GRID_NO_BARRIER;
+}

@@ -78,4 +78,30 @@ struct waits_grid_blocks {
  */
 int waits_grid_count(uint32_t word, uint64_t blocks, struct waits_grid_blocks *ret);
 
+/** How blocks of a grid, of which not all are on the device, poll words in a loop of their own. */
+struct waits_grid_poll {
+	uint64_t blocks, absent; /**< Of the grid, and those of them that are not there. */
+	uint32_t lanes, of_blocks; /**< All that are in the loop, and how many blocks they are of. */
+	struct waits_word word;	 /**< Of one lane. */
+	bool has_value;
+	uint64_t value;
+	/** Of a lane of the same wave that is further on by `apart`: where its word is; 0: it is not known. */
+	uint64_t last;
+	uint32_t apart;
+};
+
+enum waits_grid_barrier {
+	WAITS_GRID_NO_BARRIER,
+	WAITS_GRID_FLAGS, /**< One block polls as many words as blocks are not there. */
+	WAITS_GRID_COUNT, /**< The word lacks as many to the blocks of the grid as are not there. */
+};
+
+/**
+ * Tell whether a loop is a barrier over the grid which those who are not there have not come to.
+ *
+ * Nothing says of a word who writes it, so that it has to agree with the grid.  One flag agrees with one block whatever
+ * it is for: that is not told.
+ */
+enum waits_grid_barrier waits_grid_barrier_of(const struct waits_grid_poll *p);
+
 #endif /* WAITS_GRID_H */

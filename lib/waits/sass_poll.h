@@ -41,6 +41,7 @@ struct waits_sass_poll {
 		WAITS_SASS_GENERIC, /**< Global, unless the device says that it is memory of the block or lane. */
 		WAITS_SASS_SHARED,
 	} space;
+	bool of_device;			   /**< What others of the device write is asked for, and not of the system. */
 	uint8_t bytes;			   /**< Of the word: 1, 2, 4 or 8. */
 	bool extends;			   /**< One of 1 or 2 bytes has a sign, and is compared with 32 bits. */
 	struct waits_sass_operand base[3]; /**< Lower and upper half of an address, and what is added. */

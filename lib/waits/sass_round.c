@@ -127,12 +127,15 @@ static bool set(struct waits_sass_round *r, uint8_t *to, struct waits_sass_value
 
 /* ------------------------------------------------------------------ loads -------------------- */
 
+static bool is_of_device(const struct waits_sass_round *r, struct waits_sass_word w)
+{
+	return waits_sass_bits(w.high, SCOPE_AT, 4) == (r->age < WAITS_SASS_SM_80 ? 10 : 7);
+}
+
 /* Loads that others' stores are seen by: of the device or the system. */
 static bool is_strong(const struct waits_sass_round *r, struct waits_sass_word w)
 {
-	const uint64_t scope = waits_sass_bits(w.high, SCOPE_AT, 4);
-
-	return r->age < WAITS_SASS_SM_80 ? scope == 10 || scope == 11 : scope == 7 || scope == 10;
+	return is_of_device(r, w) || waits_sass_bits(w.high, SCOPE_AT, 4) == (r->age < WAITS_SASS_SM_80 ? 11 : 10);
 }
 
 static uint8_t bytes_of(struct waits_sass_word w)
@@ -188,6 +191,7 @@ static bool read_far(const struct waits_sass_round *r, struct waits_sass_word w,
 
 	if (!is_strong(r, w))
 		return false;
+	p->of_device = is_of_device(r, w);
 	if (r->age < WAITS_SASS_SM_80)
 		return (high & ~UNIFORM_WIDE) == known && has_old_address(w, high & UNIFORM_WIDE, p);
 	/* The second register describes memory: it is no part of the address. */
@@ -301,6 +305,7 @@ static void choose(struct waits_sass_round *r, const struct waits_sass_value *v)
 	p->load = of->load;
 	p->is_lock = of->is_lock;
 	p->space = of->space;
+	p->of_device = of->of_device;
 	p->bytes = of->bytes;
 	p->extends = of->extends;
 	memcpy(p->base, of->base, sizeof(p->base));

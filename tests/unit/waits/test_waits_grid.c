@@ -300,7 +300,89 @@ static void each_order_of_arrival_is_counted(void)
 	TEST_EQ(word, 0);
 }
 
-TEST_SUITE(waits_grid, TEST(records_are_read), TEST(other_memory_is_no_record),
+/* ------------------------------------------------------------------ a program's own ---------- */
+
+static void barriers_of_a_program_agree_with_the_grid(void)
+{
+	static const struct waits_word flag = { .address = 0x1000, .bytes = 4, .op = WAITS_COMPARE_NE,
+						.mask = UINT32_MAX };
+	static const struct {
+		struct waits_grid_poll p;
+		enum waits_grid_barrier want;
+	} rows[] = {
+		{ { 128, 16, 16, 1, flag, true, 0, 0x1000 + 15 * 4, 15 }, WAITS_GRID_FLAGS },
+		/* Lanes in between have seen theirs, and flags may have a line of their own each. */
+		{ { 128, 2, 2, 1, flag, true, 0, 0x1000 + 31 * 128, 31 }, WAITS_GRID_FLAGS },
+		{ { 128, 16, 16, 1, flag, false, 0, 0x1000 + 15 * 4, 15 }, WAITS_GRID_FLAGS },
+		/* More or fewer than are absent, of several blocks, one, all of them, or nobody. */
+		{ { 128, 15, 16, 1, flag, true, 0, 0x1000 + 15 * 4, 15 }, WAITS_GRID_NO_BARRIER },
+		{ { 128, 17, 16, 1, flag, true, 0, 0x1000 + 15 * 4, 15 }, WAITS_GRID_NO_BARRIER },
+		{ { 128, 16, 16, 2, flag, true, 0, 0x1000 + 15 * 4, 15 }, WAITS_GRID_NO_BARRIER },
+		{ { 128, 1, 1, 1, flag, true, 0, 0, 0 }, WAITS_GRID_NO_BARRIER },
+		{ { 16, 16, 16, 1, flag, true, 0, 0x1000 + 15 * 4, 15 }, WAITS_GRID_NO_BARRIER },
+		{ { 128, 0, 0, 1, flag, true, 0, 0x1000 + 15 * 4, 15 }, WAITS_GRID_NO_BARRIER },
+		/* One word of all lanes, words that lie backwards, in no row, or in each other; not known. */
+		{ { 128, 16, 16, 1, flag, true, 0, 0x1000, 15 }, WAITS_GRID_NO_BARRIER },
+		{ { 128, 16, 16, 1, flag, true, 0, 0x1000 - 15 * 4, 15 }, WAITS_GRID_NO_BARRIER },
+		{ { 128, 16, 16, 1, flag, true, 0, 0x1000 + 15 * 4 + 1, 15 }, WAITS_GRID_NO_BARRIER },
+		{ { 128, 16, 16, 1, flag, true, 0, 0x1000 + 15 * 2, 15 }, WAITS_GRID_NO_BARRIER },
+		{ { 128, 16, 16, 1, flag, true, 0, 0x1000 + 15 * 6, 15 }, WAITS_GRID_NO_BARRIER },
+		{ { 128, 16, 16, 1, flag, true, 0, 0, 0 }, WAITS_GRID_NO_BARRIER },
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++)
+		TEST_ROW_EQ(i, waits_grid_barrier_of(&rows[i].p), rows[i].want);
+}
+
+static void counts_of_a_program_agree_with_the_grid(void)
+{
+	static const struct {
+		uint64_t blocks, absent, with, value, mask;
+		enum waits_compare op;
+		enum waits_grid_barrier want;
+	} rows[] = {
+		{ 128, 16, 128, 112, UINT32_MAX, WAITS_COMPARE_EQ, WAITS_GRID_COUNT },
+		{ 128, 16, 128, 112, UINT32_MAX, WAITS_COMPARE_GE, WAITS_GRID_COUNT },
+		{ 128, 16, 127, 112, UINT32_MAX, WAITS_COMPARE_GT, WAITS_GRID_COUNT },
+		/* Who waits for the others does not count itself. */
+		{ 128, 16, 127, 111, UINT32_MAX, WAITS_COMPARE_EQ, WAITS_GRID_COUNT },
+		/* For the third time. */
+		{ 128, 16, 384, 368, UINT32_MAX, WAITS_COMPARE_GE, WAITS_GRID_COUNT },
+		{ 128, 1, 128, 127, UINT32_MAX, WAITS_COMPARE_GE, WAITS_GRID_COUNT },
+		/* Another number is wanted, or lacks. */
+		{ 128, 16, 129, 113, UINT32_MAX, WAITS_COMPARE_GE, WAITS_GRID_NO_BARRIER },
+		{ 128, 16, 128, 111, UINT32_MAX, WAITS_COMPARE_GE, WAITS_GRID_NO_BARRIER },
+		{ 128, 16, 128, 144, UINT32_MAX, WAITS_COMPARE_EQ, WAITS_GRID_NO_BARRIER },
+		{ 128, 16, 112, 128, UINT32_MAX, WAITS_COMPARE_LE, WAITS_GRID_NO_BARRIER },
+		/* Flags that count rounds, of a grid of which one is not there. */
+		{ 128, 1, 256, 255, UINT32_MAX, WAITS_COMPARE_GE, WAITS_GRID_NO_BARRIER },
+		{ 8, 1, 7, 6, UINT32_MAX, WAITS_COMPARE_EQ, WAITS_GRID_NO_BARRIER },
+		{ 2, 1, 1, 0, UINT32_MAX, WAITS_COMPARE_EQ, WAITS_GRID_NO_BARRIER },
+		{ 2, 1, 2, 1, UINT32_MAX, WAITS_COMPARE_EQ, WAITS_GRID_NO_BARRIER },
+		/* Nobody but who waits, part of the word, and what is no count. */
+		{ 17, 16, 16, 0, UINT32_MAX, WAITS_COMPARE_EQ, WAITS_GRID_NO_BARRIER },
+		{ 128, 16, 128, 112, 0xff, WAITS_COMPARE_EQ, WAITS_GRID_NO_BARRIER },
+		{ 128, 16, 0xffffff80, 0xffffff70, UINT32_MAX, WAITS_COMPARE_EQ, WAITS_GRID_NO_BARRIER },
+		{ 128, 16, 128, 112, UINT32_MAX, WAITS_COMPARE_NE, WAITS_GRID_NO_BARRIER },
+		{ 1, 1, 1, 0, UINT32_MAX, WAITS_COMPARE_EQ, WAITS_GRID_NO_BARRIER },
+		{ 0, 0, 0, 0, UINT32_MAX, WAITS_COMPARE_EQ, WAITS_GRID_NO_BARRIER },
+		{ 128, 16, UINT64_MAX, UINT64_MAX - 16, UINT64_MAX, WAITS_COMPARE_GT, WAITS_GRID_NO_BARRIER },
+	};
+
+	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+		struct waits_grid_poll p = { .blocks = rows[i].blocks, .absent = rows[i].absent, .lanes = 112,
+					     .of_blocks = 112, .has_value = true, .value = rows[i].value };
+
+		p.word = (struct waits_word){ .address = 0x1000, .bytes = 4, .op = rows[i].op, .with = rows[i].with,
+					      .mask = rows[i].mask };
+		TEST_ROW_EQ(i, waits_grid_barrier_of(&p), rows[i].want);
+		p.has_value = false;
+		TEST_ROW_EQ(i, waits_grid_barrier_of(&p), WAITS_GRID_NO_BARRIER);
+	}
+}
+
+TEST_SUITE(waits_grid, TEST(barriers_of_a_program_agree_with_the_grid), TEST(counts_of_a_program_agree_with_the_grid),
+	   TEST(records_are_read), TEST(other_memory_is_no_record),
 	   TEST(only_a_change_of_the_upper_half_is_polled), TEST(loops_of_cooperative_launches_are_told),
 	   TEST(other_loops_are_not), TEST(what_is_not_seen_is_not_told), TEST(words_of_a_workspace_are_counted),
 	   TEST(each_order_of_arrival_is_counted));
