@@ -344,6 +344,16 @@ static int cmd_finish(struct sim_process *p, const struct args *a)
 	return arg_number(a, 1, UINT64_MAX, &id) ? -EINVAL : sim_grid_finish(p, id);
 }
 
+static int cmd_place(struct sim_process *p, const struct args *a)
+{
+	uint64_t id, block, sm;
+
+	if (arg_number(a, 1, UINT64_MAX, &id) || arg_number(a, 2, UINT64_MAX, &block) ||
+	    arg_number(a, 3, SIM_SMS_MAX, &sm))
+		return -EINVAL;
+	return sim_grid_place(p, id, block, (uint32_t)sm);
+}
+
 static int cmd_nothing(struct sim_process *p, const struct args *a)
 {
 	return 0;
@@ -365,6 +375,7 @@ static const struct command place_commands[] = {
 	  "             [active=MASK] [spread=N] [progress=N] [loop=BYTES] [repeat=MS]\n"
 	  "             [args=p:ADDRESS,i:N,f:N,...]\n"
 	  "             [parent=] [type=system] [origin=gpu]" },
+	{ "place", cmd_place, "GRID BLOCK SM: one that had no room" },
 	{ "finish", cmd_finish, "GRID" },
 	{ "nothing", cmd_nothing, "" },
 	{ "run", cmd_run, "FILE: commands from a file" },

@@ -338,6 +338,20 @@ int sim_grid_launch(struct sim_process *p, const struct sim_grid *model, uint32_
 	return 0;
 }
 
+int sim_grid_place(struct sim_process *p, uint64_t id, uint64_t block, uint32_t sm)
+{
+	struct sim_grid *g = sim_grid_find(p, id);
+
+	if (!g)
+		return -ENOENT;
+	if (block >= (uint64_t)g->grid.x * g->grid.y * g->grid.z || sm >= p->devices[g->dev].n_sms)
+		return -EINVAL;
+	if (!block_place(p, g, block, sm, g->block.x * g->block.y * g->block.z))
+		return -EBUSY;
+	g->status = CUDBGABI_GRID_STATUS_ACTIVE;
+	return 0;
+}
+
 int sim_grid_finish(struct sim_process *p, uint64_t id)
 {
 	struct sim_grid **at = &p->grids, *g;

@@ -404,6 +404,8 @@ struct sim_function *sim_function_at(struct sim_process *p, uint64_t address,
  */
 int sim_grid_launch(struct sim_process *p, const struct sim_grid *model, uint32_t first_sm,
 		    uint64_t *ret_id);
+/** Put a block that had no room on an SM, the nth of the grid.  @return 0, -ENOENT, -EINVAL, -EBUSY (no room). */
+int sim_grid_place(struct sim_process *p, uint64_t id, uint64_t block, uint32_t sm);
 /** End a grid; its warps leave the SMs.  @return 0, -ENOENT. */
 int sim_grid_finish(struct sim_process *p, uint64_t id);
 /** Find a grid by its id; NULL if there is none. */
