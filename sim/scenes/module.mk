@@ -5,7 +5,7 @@ scene_files := $(addprefix amd/,absent-from-grid.scene behind-a-fault.scene coll
 		late-phase.scene late-wave.scene many-packets.scene nothing.scene persistent.scene tile-loop.scene tiny-kernels.scene) \
 	$(addprefix amd/spin/,flags.hip flags-gfx90a.co lock.scene unset-flag.scene) $(addprefix cuda/convergence/,convergence.cu convergence-sm_90.cubin held-lock.scene two-barriers.scene) \
 	$(addprefix cuda/spin/,barrier.cu barrier-sm_90.cubin grid-barrier.scene lock.scene) \
-	$(addprefix cuda/controls/,back-off.scene before-grid.scene busy-lock.scene copy-pipeline.scene counted-barrier.scene diverged.scene given-flag.scene late-cluster.scene late-warp.scene nothing.scene pipeline.scene \
+	$(addprefix cuda/controls/,back-off.scene before-grid.scene busy-lock.scene copy-pipeline.scene counted-barrier.scene diverged.scene given-flag.scene late-block.scene late-cluster.scene late-warp.scene nothing.scene pipeline.scene \
 		ring-step.scene stop-flag.scene tile-loop.scene tiny-kernels.scene) \
 	$(addprefix cuda/,clusters.cu clusters-sm_90.cubin nccl/collectives.cu nccl/collectives-sm_90.cubin crossed-barriers.scene crossed-collectives.scene crossed-pairs.scene exited-at-barrier.scene exited-before-grid.scene fault.scene fault-and-hang.scene fault-at-barrier.scene fault-before-cluster.scene hang.scene \
 		flags.cu flags-sm_90.cubin grid.cu grid-sm_90.cubin late-leaf.scene late-rank.scene pipeline.cu pipeline-sm_90.cubin progress.scene retired-consumers.scene two-places.scene train.cu train-sm_90.cubin unset-flag.scene waits.cu waits-sm_90.cubin)

@@ -182,6 +182,8 @@ static void read_words(const struct spin_source *from, const struct spin_site *s
 		to->is_read = read_word(from, &site->polls.any[i], to->lane, &to->words[i]);
 		to->words[i].load = site->text + site->polls.any[i].load;
 	}
+	if (to->is_read && to->n_words == 1 && to->lanes & (to->lanes - 1))
+		to->has_last = read_word(from, &site->polls.any[0], 31 - (uint32_t)__builtin_clz(to->lanes), &to->last);
 }
 
 /* ------------------------------------------------------------------ one look ----------------- */
@@ -255,9 +257,10 @@ void spins_add(struct spins *s, uint32_t wave, const uint64_t *pcs, uint32_t lan
 		*to = (struct target_spin){ .wave = wave, .pc = pcs[lane], .begin = site->begin, .end = site->end,
 					    .lane = lane, .lanes = in, .warps = 1,
 					    .is_lock = site->polls.any[0].is_lock,
-					    .sleeps = site->polls.any[0].sleeps, .is_grid = site->is_grid };
+					    .sleeps = site->polls.any[0].sleeps, .is_grid = site->is_grid,
+					    .of_device = site->polls.any[0].of_device };
 		read_words(from, site, to);
-		if (to->is_grid && !from->grid(from->ctx, to->grid))
+		if (!from->grid(from->ctx, to->grid))
 			memset(to->grid, 0, sizeof(to->grid));
 	}
 }

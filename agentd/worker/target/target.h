@@ -127,10 +127,13 @@ struct target_spin {
 	uint32_t warps; /**< In the loop, of the same dispatch. */
 	bool is_lock, sleeps; /**< The load is a compare and swap; the loop sleeps. */
 	bool is_grid;	/**< The word is that by which workgroups of a cooperative launch wait for each other. */
-	uint32_t grid[3]; /**< Of such a launch: workgroups in each direction; 0: not known. */
+	bool of_device; /**< It asks for what others of the device write, and not of the system. */
+	uint32_t grid[3]; /**< Workgroups of the launch in each direction; 0: not known. */
 	bool is_read;	/**< What the words are was. */
 	uint8_t n_words;
 	struct target_word words[TARGET_SPIN_WORDS]; /**< One of them ends the loop, in the order of its compares. */
+	bool has_last; /**< Of a loop with one word, of several lanes. */
+	struct target_word last; /**< The word of the last of the lanes. */
 };
 
 /** NVIDIA: a block of a kernel of NCCL that receives of a rank, which has sent nothing since the kernel began. */

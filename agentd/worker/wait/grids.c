@@ -23,7 +23,7 @@
 
 /* ------------------------------------------------------------------ which waves -------------- */
 
-static bool is_of(const struct look_grid *g, const struct wave *w)
+bool look_is_of_grid(const struct look_grid *g, const struct wave *w)
 {
 	return w->has_dispatch && w->gpu_id == g->first->gpu_id && w->queue_id == g->first->queue_id &&
 	       w->dispatch == g->first->dispatch;
@@ -42,7 +42,7 @@ static bool is_in_loop(const struct look_grid *g, const struct wave *w)
 {
 	bool any = false;
 
-	if (!is_of(g, w))
+	if (!look_is_of_grid(g, w))
 		return false;
 	for (uint32_t i = 0; i < wave_n_parts(w); i++)
 		any |= is_at_loop(g, w->parts->list[i].pc);
@@ -57,7 +57,7 @@ static bool polls(const struct look_grid *g, const struct wave *w)
 static struct look_grid *grid_of_dispatch(const struct look *l, const struct wave *w)
 {
 	for (size_t i = 0; i < l->n_grids; i++)
-		if (is_of(&l->grids[i], w))
+		if (look_is_of_grid(&l->grids[i], w))
 			return &l->grids[i];
 	return NULL;
 }
@@ -79,13 +79,13 @@ static size_t end_of_group(const struct target_waves *t, size_t i)
 	return i;
 }
 
-static uint32_t count_groups(const struct look *l, const struct look_grid *g)
+uint32_t look_count_groups(const struct look *l, const struct look_grid *g)
 {
 	const struct target_waves *t = &l->seen->waves;
 	uint32_t n = 0;
 
 	for (size_t i = 0; i < t->n_waves; i = end_of_group(t, i))
-		n += is_of(g, &t->waves[i]);
+		n += look_is_of_grid(g, &t->waves[i]);
 	return n;
 }
 
@@ -149,7 +149,7 @@ static void add_evidence(struct look *l, struct rpc_wait *to, const struct waits
 static bool add_wait(struct look *l, struct look_grid *g, const struct wave *at, const struct waits_word *word,
 		     bool is_known, uint32_t value)
 {
-	const uint64_t state = (uint64_t)value << 32 | count_groups(l, g);
+	const uint64_t state = (uint64_t)value << 32 | look_count_groups(l, g);
 	struct look_wait *w;
 
 	g->wait = l->n_waits;
@@ -356,13 +356,12 @@ static void add_party(struct look *l, const struct look_grid *g, const struct wo
 	};
 }
 
-/* Another dispatch, or one that is not known, has waves on the device: workgroups may wait for the room they take. */
-static bool has_others(const struct look *l, const struct look_grid *g)
+bool look_has_others(const struct look *l, const struct look_grid *g)
 {
 	const struct target_waves *t = &l->seen->waves;
 
 	for (size_t i = 0; i < t->n_waves; i++)
-		if (t->waves[i].gpu_id == g->first->gpu_id && !is_of(g, &t->waves[i]))
+		if (t->waves[i].gpu_id == g->first->gpu_id && !look_is_of_grid(g, &t->waves[i]))
 			return true;
 	return false;
 }
@@ -375,14 +374,13 @@ static void mark_seen(const struct look *l, const struct look_grid *g, bool *see
 	for (size_t i = 0; i < t->n_waves; i++) {
 		const uint32_t *at = t->waves[i].workgroup;
 
-		if (is_of(g, &t->waves[i]) && t->waves[i].has_workgroup && at[0] < g->size[0] && at[1] < g->size[1] &&
-		    at[2] < g->size[2])
+		if (look_is_of_grid(g, &t->waves[i]) && t->waves[i].has_workgroup && at[0] < g->size[0] &&
+		    at[1] < g->size[1] && at[2] < g->size[2])
 			seen[(at[2] * g->size[1] + at[1]) * g->size[0] + at[0]] = true;
 	}
 }
 
-/* @return which are not there, the first of @p n: " (2,0,0), (3,0,0) and 5 more;", or "" where that is not known. */
-static const char *absent_text(struct look *l, const struct look_grid *g, uint32_t n)
+const char *look_absent_text(struct look *l, const struct look_grid *g, uint32_t n)
 {
 	auto_free bool *seen = g->size[0] && g->expects <= ABSENT_MAX ? calloc(g->expects, sizeof(*seen)) : NULL;
 	auto_out struct out o = { 0 };
@@ -411,14 +409,14 @@ static const char *absent_text(struct look *l, const struct look_grid *g, uint32
 static void add_absent(struct look *l, const struct look_grid *g, uint32_t n, uint32_t come)
 {
 	struct look_wait *w = &l->waits[g->wait];
-	bool is_firm = come == g->has && look_has_all_waves(l) && !has_others(l, g);
+	bool is_firm = come == g->has && look_has_all_waves(l) && !look_has_others(l, g);
 	bool was_firm = look_is_same(l, hash_mix(name_of(g->first)), is_firm);
 	bool is_gone = is_firm && was_firm && !w->changed && l->apart_ns >= LOOK_STILL_NS;
 	const enum waits_end end = is_gone ? WAITS_END_GONE : WAITS_END_UNKNOWN;
 	struct rpc_wait *to = &w->rpc;
 	const char *text = rpc_arena_printf(l->arena, "%u of %u %s of %s %s not there:%s ended without coming, or never started",
 					    n, g->expects, look_is_nvidia(l) ? "blocks" : "workgroups",
-					    look_kernel(l, g->first), n == 1 ? "is" : "are", absent_text(l, g, n));
+					    look_kernel(l, g->first), n == 1 ? "is" : "are", look_absent_text(l, g, n));
 	uint32_t node = look_add_node(l, RPC_WAIT_NODE_KIND_NOBODY, end, text);
 
 	if (node == LOOK_NONE)
@@ -438,7 +436,7 @@ static void add_parties(struct look *l, const struct look_grid *g)
 		for (size_t i = 0; i < t->n_waves; i = end_of_group(t, i)) {
 			struct workgroup x;
 
-			if (!is_of(g, &t->waves[i]))
+			if (!look_is_of_grid(g, &t->waves[i]))
 				continue;
 			x = group_at(l, g, i);
 			if (!x.has_come && x.has_stopped == stopped)
@@ -455,7 +453,7 @@ static void look_at_grid(struct look *l, struct look_grid *g)
 	for (size_t i = 0; i < t->n_waves; i = end_of_group(t, i)) {
 		struct workgroup x;
 
-		if (!is_of(g, &t->waves[i]))
+		if (!look_is_of_grid(g, &t->waves[i]))
 			continue;
 		x = group_at(l, g, i);
 		seen++;

@@ -505,6 +505,7 @@ static void find_waits(struct look *l, struct rpc_why_get_result *ret)
 		look_at_clusters(l);
 		look_at_grids(l);
 		look_at_collectives(l, ret);
+		look_at_absent(l);
 	} else {
 		look_at_polls(l);
 		look_at_blocks(l);

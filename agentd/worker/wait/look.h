@@ -186,6 +186,9 @@ void look_at_blocks(struct look *l);
 /** Find warps of NVIDIA's devices that wait for their block, or for lanes of their own. */
 void look_at_warps(struct look *l);
 
+/** @return whether warps wait for others by the instruction that a warp, or a part of one, is at. */
+bool look_is_at_barrier(struct look *l, const struct wave *w);
+
 /* clusters.c */
 
 /** Tell of blocks that wait for their cluster who is missing; all that warps wait for is known. */
@@ -220,8 +223,21 @@ bool look_add_grid(struct look *l, const struct rpc_wave_registers *r, const str
 bool look_add_blocks(struct look *l, const struct target_spin *s, const struct wave *w, const struct waits_word *word);
 /** @return the wait of the grid that a wave polls for; LOOK_NONE: it polls for none. */
 uint32_t look_grid_of(const struct look *l, const struct wave *w);
+/** @return whether a wave is one of a grid's dispatch. */
+bool look_is_of_grid(const struct look_grid *g, const struct wave *w);
+/** @return the workgroups of which a wave is there. */
+uint32_t look_count_groups(const struct look *l, const struct look_grid *g);
+/** @return whether others, or who is not known, are on the device: workgroups may wait for the room they take. */
+bool look_has_others(const struct look *l, const struct look_grid *g);
+/** @return which are not there, the first of @p n: " (2,0,0), (3,0,0) and 5 more;", or "" where that is not known. */
+const char *look_absent_text(struct look *l, const struct look_grid *g, uint32_t n);
 /** Tell of grids who has come, and who has not; the barriers of workgroups, or all that warps wait for, are known. */
 void look_at_grids(struct look *l);
+
+/* absent.c */
+
+/** Tell of grids of NVIDIA's devices that wait for blocks which are not there, by a barrier of the program's own. */
+void look_at_absent(struct look *l);
 
 /* hostcalls.c */
 

@@ -104,6 +104,15 @@ static void classify_lanes(const struct look *l, struct unit *u)
 		classify_converge(u, known, &c);
 }
 
+bool look_is_at_barrier(struct look *l, const struct wave *w)
+{
+	const struct look_code *c = code_at(l, w);
+	struct waits_sass s;
+
+	return waits_sass_read(look_arch(l, w), c->bytes, c->n, &s) == 0 &&
+	       (s.op == WAITS_SASS_BARRIER || s.op == WAITS_SASS_CLUSTER_WAIT || s.op == WAITS_SASS_WARP_SYNC);
+}
+
 static void classify(struct look *l, struct block *b, struct unit *u)
 {
 	const struct look_code *c;

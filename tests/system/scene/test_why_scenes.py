@@ -48,6 +48,9 @@ CUDA = {
                           "warps 1-4 wait on mbarrier 0x760 (phase 1, 8 of 12 arrivals missing); "
                           "warps 5-11 have exited, and nobody is left "
                           "who could arrive", "inferred", False, "exits=0"),
+    "grid-barrier": ("16 of 128 blocks of scan are not on the device, and have not started or have ended: (112,0,0), (113,0,0), (114,0,0), "
+                     "(115,0,0) and 12 more; block (0,0,0) of scan polls as many words, at scan+0x260 (barrier.cu:9), and no block goes "
+                     "on: a barrier over more blocks than fit never completes", "inferred", False, "late=01000000"),
     "fault-at-barrier": ("warp 3 of block (2,0,0) of gemm, at gemm+0x440 (train.cu:62), has stopped (memory_violation)", "inferred", True,
                          "code=0"),
     "fault-before-cluster": ("warp 5 of block (5,0,0) of halo, at halo+0x160 (clusters.cu:12), has stopped (memory_violation)", "inferred",
@@ -153,9 +156,6 @@ SPINS = {
     ("cuda", "unset-flag"): ("lane 0 of warp 0 of block (0,0,0) of forward, at forward+0x90 (flags.cu:9), polls the word at 0x0 "
                              "(value 0x6) until it is 0x7", "value=07000000"),
     ("cuda", "lock"): (f"warp 0 of block (0,0,0) of append, at append+0x70 (device_atomic_functions.hpp:207), {LOCK}", "word=00000000"),
-    # The words of blocks that do not fit on the device.
-    ("cuda", "grid-barrier"): ("lanes 16-31 of warp 3 of block (0,0,0) of scan, at scan+0x260 (barrier.cu:9), poll the word at 0x0 "
-                               "(value 0x0) until it is not 0x0", "late=01000000"),
 }
 
 
@@ -304,7 +304,8 @@ def test_no_more_have_come_than_are_expected():
     assert wait["who"] == "warps 0-15 of block (0,0,0) of exchange" and "expects" not in wait and "have come" not in wait["text"], wait
 
 
-@pytest.mark.parametrize("name", CUDA)
+# A core with the registers of all 3,584 warps of grid-barrier takes longer than they may stand still: see test_why_absent.py.
+@pytest.mark.parametrize("name", [name for name in CUDA if name != "grid-barrier"])
 def test_a_core_has_the_same_waits(name, tmp_path):
     """Of one moment: only what has stopped is accused."""
     core = tmp_path / "core"

@@ -110,6 +110,8 @@ CUDA = {
     "back-off": lambda r: {"blocks": r.randint(1, 40), "pc": r.choice(["0xc0", "0xe0"]), "next": word(r.choice([4, 5]), 8)},
     "busy-lock": lambda r: {"blocks": r.randint(2, 40), "first": word(r.randint(1, 3)), "next": word(r.choice([0, 4]))},
     "stop-flag": lambda r: {"blocks": r.randint(1, 40), "next": word(r.choice([5, 6, 7]))},
+    # The numbers agree with a barrier of all blocks before, or from then on.
+    "late-block": lambda r: {"first": word(4), "next": word(r.choice([4, 5])), "ms": r.choice([0, 300, 600])},
     "late-warp": lambda r: {"blocks": r.randint(1, 40), "late": r.randint(0, 7), "step": r.choice([1, 3])},
     "counted-barrier": lambda r: {"blocks": r.randint(1, 40), "step": r.choice([1, 5]), "first": r.randint(8, 11), "come": 1},
     "late-cluster": lambda r: {"late": r.randint(0, 7), "step": r.choice([1, 4])},
@@ -129,7 +131,8 @@ WAITS = {"late-wave": "wait at a barrier, at late_", "idle-poller": "wait at a b
 CUDA_WAITS = {"back-off": "of consume", "stop-flag": "of drain", "late-warp": "wait at a barrier, at gemm",
               "counted-barrier": "a named barrier", "late-cluster": "a barrier of the cluster", "pipeline": "mbarrier 0x760",
               "copy-pipeline": "mbarrier 0x730", "before-grid": "a barrier of the grid", "ring-step": "in AllReduce (ring, LL",
-              "diverged": "lane 0 of warp 0", "given-flag": "wait at a barrier, at forward", "busy-lock": "tries to take the lock"}
+              "diverged": "lane 0 of warp 0", "given-flag": "wait at a barrier, at forward", "late-block": "wait at a barrier, at forward",
+              "busy-lock": "tries to take the lock"}
 
 
 def name(make):
