@@ -8,6 +8,8 @@
 
 /* More instructions of 4 bytes do not fit within the reach on both sides. */
 #define STEPS_MAX (2 * WAITS_POLL_REACH / 4 + 1)
+/* Registers that a round makes anew in front of the load. */
+#define MADE_MAX 8u
 
 /* What a register that the loop writes holds. */
 enum holds { HOLDS_OTHER, HOLDS_WORD, HOLDS_HIGH, HOLDS_DONE };
@@ -19,11 +21,11 @@ struct round {
 	enum waits_family family;
 	uint8_t vector[256], scalar[128];	  /* enum holds */
 	bool writes_vector[256], writes_scalar[128]; /* Anywhere in the loop: such a register is no operand. */
-	/* Vector registers of the address that were made in this round, and what of. */
+	/* Vector registers that were made in this round in front of the load, and what of. */
 	struct {
 		uint8_t reg;
 		struct waits_operand of;
-	} made[2];
+	} made[MADE_MAX];
 	unsigned int n_made;
 	bool has_load, has_compare;
 	uint8_t word_bytes; /* Of the compared registers. */
@@ -161,17 +163,31 @@ static int word_among(struct round *r, const struct waits_step *s)
 	return -1;
 }
 
+static bool is_made(const struct round *r, unsigned int reg)
+{
+	for (unsigned int k = 0; k < r->n_made; k++)
+		if (r->made[k].reg == reg)
+			return true;
+	return false;
+}
+
 /*
- * clang 14 makes the address of a flat load anew in each round, from scalar registers.  What else is moved is not known
- * to be for that; and a register that two moves write, or that is made of what the loop changes, is not the same again.
+ * clang 14 makes the address of a flat load anew in each round, and at -O1 what a swap writes and compares, which the
+ * word that it returns overwrites.  That is the same in each round if the loop leaves alone what it is made of.  Of a
+ * register that two moves write this is not looked at.
  */
 static bool do_move(struct round *r, const struct waits_step *s)
 {
 	for (unsigned int i = 0; i < s->bytes / 4u; i++) {
 		uint8_t reg = (uint8_t)(s->to + i);
 
-		if (r->has_load || r->n_made == 2 || (r->n_made && r->made[0].reg == reg) ||
-		    !is_constant(r, &s->from[i], 4))
+		if (!is_constant(r, &s->from[i], 4))
+			return false;
+		/* The word is lost there, if it was. */
+		r->vector[reg] = HOLDS_OTHER;
+		if (r->has_load)
+			continue;
+		if (r->n_made == MADE_MAX || is_made(r, reg))
 			return false;
 		r->made[r->n_made].reg = reg;
 		r->made[r->n_made++].of = s->from[i];
@@ -182,7 +198,7 @@ static bool do_move(struct round *r, const struct waits_step *s)
 /* The vector registers of an address: each either does not change, or is made in front of the load. */
 static bool find_lane_part(const struct round *r, struct waits_place *place)
 {
-	unsigned int n = place->has_base ? 1 : 2, n_made = 0;
+	unsigned int n = place->has_base ? 1 : 2;
 
 	for (unsigned int i = 0; i < n && place->lane + i <= 255; i++) {
 		const struct waits_operand lane = { .kind = WAITS_OPERAND_VECTOR, .reg = (uint8_t)(place->lane + i) };
@@ -190,12 +206,10 @@ static bool find_lane_part(const struct round *r, struct waits_place *place)
 		for (unsigned int k = 0; k < r->n_made; k++)
 			if (r->made[k].reg == lane.reg)
 				place->made_of[i] = r->made[k].of;
-		if (place->made_of[i].kind != WAITS_OPERAND_NONE)
-			n_made++;
-		else if (!is_constant(r, &lane, 4))
+		if (place->made_of[i].kind == WAITS_OPERAND_NONE && !is_constant(r, &lane, 4))
 			return false;
 	}
-	return n_made == r->n_made && place->lane + n <= 256;
+	return place->lane + n <= 256;
 }
 
 static bool do_load(struct round *r, const struct waits_step *s, size_t pc)

@@ -8,7 +8,8 @@
  *
  * Only loops of one straight piece of code are told, with one load in them and nothing that is not known to leave
  * memory and other registers alone.  Address and operands are taken from registers that the loop does not write; an
- * address may be remade from such registers in each round, by moves in front of the load.
+ * address may be remade from such registers in each round, by moves in front of the load.  What else is made of them
+ * does not matter.
  */
 
 #include "waits/isa.h"

@@ -265,10 +265,10 @@ static void a_wave_may_be_anywhere_in_the_loop(void)
 	TEST_EQ(refused > ARRAY_SIZE(loops), true);
 }
 
-/* A store, a barrier, a call, another load or an unknown instruction: then it is not known what the loop is for. */
+/* A store, a barrier, a call, a move of the word, another load or an unknown instruction: then it is not known what the loop is for. */
 static void other_instructions_are_not_explained(void)
 {
-	static const uint32_t strange[] = { 0xdc708000, 0xbf8a0000, 0xbe801e00, 0xbf810000, 0x00000000, 0x7e020303,
+	static const uint32_t strange[] = { 0xdc708000, 0xbf8a0000, 0xbe801e00, 0xbf810000, 0x00000000, 0x7e020301,
 					    0xbe804ec1, 0xd8d80000, 0x68000101, 0xffffffff };
 	struct waits_poll p;
 
@@ -351,7 +351,6 @@ static void an_address_that_is_made_of_what_changes_is_not_told(void)
 		{ 0x7e0a0304, LOW, SLEEP },  /* v_mov_b32 v5, v4: what was loaded. */
 		{ HIGH, SLEEP, SLEEP },	     /* v4 is what was loaded. */
 		{ HIGH, LOW, 0x7e080206 },   /* v_mov_b32 v4, s6, too. */
-		{ HIGH, LOW, 0x7e0c0202 },   /* v_mov_b32 v6, s2: it is not known what for. */
 		{ HIGH, 0x7e08026a, SLEEP }, /* vcc_lo, vcc_hi, exec_lo */
 		{ HIGH, 0x7e08026b, SLEEP },
 		{ HIGH, 0x7e08027e, SLEEP },
@@ -367,8 +366,49 @@ static void an_address_that_is_made_of_what_changes_is_not_told(void)
 	TEST_EQ(p.place.made_of[1].kind, WAITS_OPERAND_NONE);
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		TEST_ROW_EQ(i, find_made(rows[i].first, rows[i].second, 2, rows[i].third, &p), -ENOENT);
+	/* v_mov_b32 v6, s2, which is for something else. */
+	TEST_EQ(find_made(HIGH, LOW, 2, 0x7e0c0202, &p), 0);
 	/* Behind the load, where it would be that of the next round, and the word is lost. */
 	TEST_EQ(find_made(HIGH, SLEEP, 5, LOW, &p), -ENOENT);
+}
+
+/* Locks of clang 14 at -O1: v_mov_b32 v4, 1; v_mov_b32 v5, 0; global_atomic_cmpswap v4, v[0:1], v[4:5], off glc */
+static void what_a_swap_writes_is_made_anew(void)
+{
+	enum { ELSEWHERE = 0x7e0c0281, WORD = 0x7e080281, OF_WORD = 0x7e0a0304, COMPARED = 0x7d940c80 };
+	struct waits_poll other;
+	struct loop locks[] = {
+		{ WAITS_GFX9, FLAG_EQ, 11,
+		  { WORD, 0x7e0a0280, 0xdd058000, 0x047f0400, 0xbf8c0f70, 0xe0fc0000, 0, 0x7d940880, 0x8784046a,
+		    0x89fe047e, 0xbf89fff5 } },
+		{ WAITS_GFX9, FLAG_EQ, 13, /* gfx90a */
+		  { WORD, 0x7e0a0280, 0xdd058000, 0x047f0400, 0xbf8c0f70, 0xe0a40000, 0, 0xe0fc0000, 0, 0x7d940880,
+		    0x8784046a, 0x89fe047e, 0xbf89fff3 } },
+		{ WAITS_GFX10, FLAG_EQ, 13,
+		  { WORD, 0x7e0a0280, 0xdcc58000, 0x047d0400, 0xbf8c3f70, 0xe1c40000, 0, 0xe1c80000, 0, 0x7d840880,
+		    0x8804046a, 0x8a7e047e, 0xbf89fff3 } },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(locks); i++) {
+		struct waits_poll p;
+		struct waits_word w;
+
+		TEST_EQ_FATAL(find(&locks[i], 0, &p), 0);
+		TEST_ROW_EQ(i, p.is_lock && p.each_lane && p.load == 8, true);
+		TEST_ROW_EQ(i, waits_poll_word(&p, number, NULL, 7, &w), 0);
+		TEST_ROW_EQ(i, w.op == WAITS_COMPARE_EQ && !w.with, true);
+		/* Behind the load, where the word is lost, or something else is; and made of the word. */
+		locks[i].words[4] = WORD;
+		TEST_ROW_EQ(i, find(&locks[i], 0, &p), -ENOENT);
+		locks[i].words[4] = ELSEWHERE;
+		TEST_ROW_EQ(i, find(&locks[i], 0, &p), 0);
+		locks[i].words[1] = OF_WORD;
+		TEST_ROW_EQ(i, find(&locks[i], 0, &p), -ENOENT);
+	}
+	/* What the loop makes is no word that it compares. */
+	locks[0].words[1] = ELSEWHERE;
+	locks[0].words[7] = COMPARED;
+	TEST_EQ(find(&locks[0], 0, &other), -ENOENT);
 }
 
 /* v_pk_mov_b32 moves the registers that its bits say. */
@@ -590,7 +630,7 @@ static void some_words_always_compare_so(void)
 TEST_SUITE(waits_poll, TEST(loops_of_the_compiler_are_known), TEST(a_wave_may_be_anywhere_in_the_loop),
 	   TEST(other_instructions_are_not_explained), TEST(an_address_that_changes_is_not_one_word),
 	   TEST(an_address_that_is_made_anew_is_the_same), TEST(an_address_that_is_made_of_what_changes_is_not_told),
-	   TEST(halves_are_moved_as_the_instruction_says),
+	   TEST(halves_are_moved_as_the_instruction_says), TEST(what_a_swap_writes_is_made_anew),
 	   TEST(a_loop_may_be_left_in_the_middle),
 	   TEST(a_compare_that_is_overwritten_decides_nothing), TEST(registers_tell_the_word),
 	   TEST(a_new_generation_is_a_change_of_bits),
