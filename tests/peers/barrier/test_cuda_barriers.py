@@ -16,7 +16,7 @@ from nvdisasm import texts_of
 from peers import fetch
 
 PROGRAM = BIN.parent / "tests" / "sass_barriers"
-CUBINS = [*sorted((ROOT / "sim/scenes/cuda").glob("*.cubin")), *sorted((ROOT / "tests/data/cubin").glob("*.cubin"))]
+CUBINS = [*sorted((ROOT / "sim/scenes/cuda").rglob("*.cubin")), *sorted((ROOT / "tests/data/cubin").glob("*.cubin"))]
 ARCHS = ["sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90"]
 # A sleep that a predicate guards is none that lanes are known to be in.
 SHOWN = re.compile(r"^(?:(?:@!?U?P\d )?(?=[^@N])|(?=NANOSLEEP\b))"

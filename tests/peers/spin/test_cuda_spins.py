@@ -16,7 +16,7 @@ from nvdisasm import texts_of
 from peers import fetch
 
 PROGRAM = BIN.parent / "tests" / "sass_polls"
-CUBINS = [*sorted((ROOT / "sim/scenes/cuda").glob("*-sm_90.cubin")), *sorted((ROOT / "tests/data/cubin").glob("*.cubin"))]
+CUBINS = [*sorted((ROOT / "sim/scenes/cuda").rglob("*-sm_90.cubin")), *sorted((ROOT / "tests/data/cubin").glob("*.cubin"))]
 ARCHS = ["sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90"]
 BRANCH = re.compile(r"^(@!?P\d) BRA(\.U)? `\((\.L_\w+)\)$")
 # Another way out of a loop.
