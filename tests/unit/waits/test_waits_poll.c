@@ -265,7 +265,7 @@ static void a_wave_may_be_anywhere_in_the_loop(void)
 	TEST_EQ(refused > ARRAY_SIZE(loops), true);
 }
 
-/* A store, a barrier, a call, a move of the word, another load or an unknown instruction: then it is not known what the loop is for. */
+/* A store, a barrier, a call, a move of the word, another load, what is unknown: then nothing is said of the loop. */
 static void other_instructions_are_not_explained(void)
 {
 	static const uint32_t strange[] = { 0xdc708000, 0xbf8a0000, 0xbe801e00, 0xbf810000, 0x00000000, 0x7e020301,
