@@ -287,6 +287,31 @@ static void spread(const struct look *l, bool *marks)
 	}
 }
 
+/*
+ * Mark who waits only for those who may come, or run.  What is not known of somebody excuses nobody: who else is waited
+ * for, and does not run, keeps others as if those had come.
+ * @param state  Of each node, to be written.
+ */
+static void spread_may_come(const struct look *l, bool *runs, uint8_t *state)
+{
+	enum { WAITS = 1, IS_KEPT = 2 };
+	bool more = true;
+
+	for (size_t i = 0; i < l->n_nodes; i++)
+		runs[i] |= l->nodes[i].may_come;
+	while (more) {
+		more = false;
+		memset(state, 0, l->n_nodes);
+		for (size_t i = 0; i < l->n_edges; i++)
+			if (!l->edges[i].any)
+				state[l->edges[i].from] |= runs[l->edges[i].to] ? WAITS : WAITS | IS_KEPT;
+		for (size_t i = 0; i < l->n_nodes; i++) {
+			more |= state[i] == WAITS && !runs[i];
+			runs[i] |= state[i] == WAITS;
+		}
+	}
+}
+
 static void fill_causes(struct look *l, const struct waits_solution *s, bool *guilty, bool *runs,
 			struct rpc_why_get_result *ret)
 {
@@ -404,13 +429,14 @@ static int fill_graph(struct look *l, struct rpc_why_get_result *ret)
 	return 0;
 }
 
-static int solve(struct look *l, struct rpc_why_get_result *ret)
+int look_solve(struct look *l, struct rpc_why_get_result *ret)
 {
 	auto_free struct waits_node *nodes = calloc(l->n_nodes + 1, sizeof(*nodes));
 	auto_free bool *guilty = calloc(l->n_nodes + 1, sizeof(*guilty));
 	auto_free bool *runs = calloc(l->n_nodes + 1, sizeof(*runs));
+	auto_free uint8_t *state = calloc(l->n_nodes + 1, sizeof(*state));
 	struct waits_solution s = { 0 };
-	int r = nodes && guilty && runs ? 0 : -ENOMEM;
+	int r = nodes && guilty && runs && state ? 0 : -ENOMEM;
 
 	if (r < 0)
 		return r;
@@ -419,11 +445,10 @@ static int solve(struct look *l, struct rpc_why_get_result *ret)
 		nodes[i] = l->nodes[i].node;
 	r = waits_graph_solve(nodes, l->n_nodes, l->edges, l->n_edges, &s);
 	if (r == 0) {
-		for (size_t i = 0; i < l->n_nodes; i++)
-			runs[i] = l->nodes[i].may_come;
 		fill_causes(l, &s, guilty, runs, ret);
 		spread(l, guilty);
 		spread(l, runs);
+		spread_may_come(l, runs, state);
 		judge(l, guilty, runs, ret);
 		r = fill_waits(l, ret);
 	}
@@ -540,7 +565,7 @@ int wait_tell(struct target *t, struct rpc_arena *a, const struct wait_options *
 	if (r == 0) {
 		find_waits(&l, ret);
 		past_finish(l.now, clock_now_ns());
-		r = l.failed ? -ENOMEM : solve(&l, ret);
+		r = l.failed ? -ENOMEM : look_solve(&l, ret);
 	}
 	if (r == 0) {
 		find_missing(&l);

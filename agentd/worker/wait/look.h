@@ -24,7 +24,7 @@ struct look_node {
 	struct waits_node node;
 	struct rpc_wait_node rpc;
 	const struct wave *wave; /**< Of one wave. */
-	bool may_come; /**< It is not known who it is, but they may come: what waits for them need not be stuck. */
+	bool may_come; /**< Who it is is not known, but may come: what waits for nobody else need not be stuck. */
 	uint64_t word; /**< Where a word that is polled lies; 0: of another node, or it is memory of a workgroup. */
 };
 
@@ -131,6 +131,9 @@ struct look_wait *look_add_wait(struct look *l, enum rpc_wait_kind kind, enum rp
 void look_add_evidence(struct look *l, struct rpc_wait *w, const char *what, const char *value);
 void look_undecoded(struct look *l, const char *reason, uint32_t waves);
 void look_missing(struct look *l, const char *text);
+
+/** Tell what all waits come to: causes, what is stuck, and the graph.  @return 0, -ENOMEM. */
+int look_solve(struct look *l, struct rpc_why_get_result *ret);
 
 /** @return whether something was in this state in the look before; notes it for the next one. */
 bool look_is_same(struct look *l, uint64_t name, uint64_t state);

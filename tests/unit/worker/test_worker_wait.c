@@ -940,6 +940,59 @@ static void polls_that_do_not_say_all_are_not_all(void)
 	}
 }
 
+/* ------------------------------------------------------------------ what it comes to --------- */
+
+/* A packet behind a dispatch, which waits for ranks, and of which a wave may wait for one of several. */
+static void is_packet_stuck(bool for_ranks, bool for_any, bool *ret_known, bool *ret_stuck)
+{
+	static const struct target_ops ops = { .vendor = RPC_VENDOR_AMD };
+	struct rpc_why_get_result why = { 0 };
+	struct ranks r;
+	uint32_t packet, dispatch, other, number;
+
+	begin_ranks(&r);
+	r.target.ops = &ops;
+	r.l.before = r.l.now;
+	r.l.now = history_begin(&r.history, 1 + LOOK_STILL_NS, 0, &number);
+	r.l.apart_ns = LOOK_STILL_NS;
+	dispatch = look_add_node(&r.l, RPC_WAIT_NODE_KIND_DISPATCH, WAITS_END_RUNS, "a dispatch");
+	other = look_add_node(&r.l, RPC_WAIT_NODE_KIND_WAVE, WAITS_END_UNKNOWN, "a wave");
+	TEST_EQ_FATAL(look_add_wait(&r.l, RPC_WAIT_KIND_QUEUE, RPC_WAIT_NODE_KIND_PACKET, "packet 1", 0, 0) != NULL, true);
+	packet = r.l.waits[0].node;
+	look_add_edge(&r.l, packet, dispatch, WAITS_PROVEN, false);
+	if (for_any) {
+		add_spin(&r, 9, WORD + 64, true);
+		r.l.waits[1].rpc.confidence = RPC_CONFIDENCE_UNKNOWN;
+		look_add_edge(&r.l, dispatch, r.l.waits[1].node, WAITS_PROVEN, false);
+		look_add_edge(&r.l, r.l.waits[1].node, other, WAITS_UNKNOWN, true);
+	}
+	if (for_ranks) {
+		add_ranks(&r);
+		look_add_edge(&r.l, dispatch, r.l.waits[r.l.n_waits - 1].node, WAITS_PROVEN, false);
+	}
+	for (size_t i = 0; i < r.l.n_waits; i++)
+		r.l.waits[i].changed = false;
+	TEST_EQ(look_solve(&r.l, &why), 0);
+	*ret_known = why.has_stuck;
+	*ret_stuck = why.stuck;
+	end_ranks(&r);
+}
+
+/* That ranks were not looked at is no reason to say less of what waits beside them. */
+static void ranks_do_not_excuse_who_else_is_waited_for(void)
+{
+	bool known, stuck;
+
+	is_packet_stuck(true, false, &known, &stuck);
+	TEST_EQ(known, false);
+	is_packet_stuck(false, true, &known, &stuck);
+	TEST_EQ(known && stuck, true);
+	is_packet_stuck(true, true, &known, &stuck);
+	TEST_EQ(known && stuck, true);
+	is_packet_stuck(false, false, &known, &stuck);
+	TEST_EQ(known, false);
+}
+
 TEST_SUITE(worker_wait, TEST(warps_that_are_apart_are_read_in_one_call_for_each_multiprocessor),
 	   TEST(lanes_may_be_at_any_address), TEST(what_stands_still_is_told),
 	   TEST(with_every_read_failing_the_kinds_are_told),
@@ -953,4 +1006,5 @@ TEST_SUITE(worker_wait, TEST(warps_that_are_apart_are_read_in_one_call_for_each_
 	   TEST(warps_without_a_number_are_not_warp_0), TEST(only_who_is_known_to_have_exited_is_told_so),
 	   TEST(who_was_not_looked_at_may_poll),
 	   TEST(one_thing_that_is_missing_hides_no_other), TEST(a_collective_operation_waits_for_ranks),
-	   TEST(who_polls_the_very_words_waits_once), TEST(polls_that_do_not_say_all_are_not_all));
+	   TEST(who_polls_the_very_words_waits_once), TEST(polls_that_do_not_say_all_are_not_all),
+	   TEST(ranks_do_not_excuse_who_else_is_waited_for));
