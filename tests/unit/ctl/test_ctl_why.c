@@ -68,6 +68,10 @@ static void ranks_are_told_first(void)
 	r.n_waits = 1;
 	TEST_STR(causes_of(&r), "       no culprit found in this process: rank 1 waits for rank 2, which was not looked at "
 				"(job and merge compare ranks); 1 wait for what runs\n");
+	/* Ranks do not make less of what stands still beside them. */
+	r.has_stuck = r.stuck = true;
+	TEST_STR(causes_of(&r), "       no culprit found in this process: rank 1 waits for rank 2, which was not looked at "
+				"(job and merge compare ranks); 1 wait, which does not move\n");
 }
 
 /* What waits for ranks is told by them, and counts as no wait of this process; what waits for it counts. */

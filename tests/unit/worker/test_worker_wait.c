@@ -978,6 +978,29 @@ static void is_packet_stuck(bool for_ranks, bool for_any, bool *ret_known, bool 
 	end_ranks(&r);
 }
 
+/* What waits for ranks alone is stuck or not, and has moved or not: the one is never known, the other is no verdict. */
+static void whether_ranks_last_is_not_known(void)
+{
+	for (int moved = 0; moved < 2; moved++) {
+		static const struct target_ops ops = { .vendor = RPC_VENDOR_AMD };
+		struct rpc_why_get_result why = { 0 };
+		struct ranks r;
+
+		begin_ranks(&r);
+		r.target.ops = &ops;
+		r.l.before = r.l.now;
+		r.l.apart_ns = LOOK_STILL_NS;
+		add_ranks(&r);
+		r.l.waits[0].changed = moved;
+		TEST_EQ(look_solve(&r.l, &why), 0);
+		TEST_ROW_EQ(moved, why.has_stuck, moved);
+		TEST_ROW_EQ(moved, why.stuck, false);
+		TEST_ROW_EQ(moved, why.waits[0].has_stuck, moved);
+		TEST_ROW_EQ(moved, why.n_causes && why.causes[0].culprit, false);
+		end_ranks(&r);
+	}
+}
+
 /* That ranks were not looked at is no reason to say less of what waits beside them. */
 static void ranks_do_not_excuse_who_else_is_waited_for(void)
 {
@@ -1007,4 +1030,5 @@ TEST_SUITE(worker_wait, TEST(warps_that_are_apart_are_read_in_one_call_for_each_
 	   TEST(who_was_not_looked_at_may_poll),
 	   TEST(one_thing_that_is_missing_hides_no_other), TEST(a_collective_operation_waits_for_ranks),
 	   TEST(who_polls_the_very_words_waits_once), TEST(polls_that_do_not_say_all_are_not_all),
+	   TEST(whether_ranks_last_is_not_known),
 	   TEST(ranks_do_not_excuse_who_else_is_waited_for));
