@@ -92,6 +92,17 @@ static void print_headline_line(struct ctl *c, const struct headline_line *l, bo
 	}
 }
 
+/* @param text  NULL: there is none. */
+static void print_more_causes(struct ctl *c, const char *text)
+{
+	auto_out struct out line = { 0 };
+
+	if (!text)
+		return;
+	out_fmt(&line, "%*s%s", TAG_WIDTH, "", text);
+	put_line(c, &line, TAG_WIDTH);
+}
+
 /* What a single snapshot of a process that is there cannot tell, another one can. */
 static void print_advice(struct ctl *c, const struct snapshot_page *page, const struct headline *h)
 {
@@ -117,6 +128,7 @@ int snapshot_show_headline(struct ctl *c, const struct snapshot_page *page)
 	for (size_t i = 0; i < h.n; i++)
 		print_headline_line(c, &h.lines[i],
 				    page->comparison ? page->comparison->complete : page->snapshot->complete);
+	print_more_causes(c, headline_more_causes(&c->arena, &h));
 	if (h.more)
 		out_fmt(&c->output.text, "%*s%zu more; see the tables\n", TAG_WIDTH, "", h.more);
 	print_advice(c, page, &h);

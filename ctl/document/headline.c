@@ -45,6 +45,14 @@ const char *headline_tag(enum headline_kind kind)
 	return tags[kind];
 }
 
+const char *headline_more_causes(struct rpc_arena *a, const struct headline *h)
+{
+	if (!h->more_causes)
+		return NULL;
+	return rpc_arena_printf(a, "%zu more cause%s; see gpu-agentctl why, or why.causes in the document (-j)",
+				h->more_causes, h->more_causes == 1 ? "" : "s");
+}
+
 /* ------------------------------------------------------------------ words -------------------- */
 
 static const char *word(const struct builder *b, const char *neutral)
@@ -119,6 +127,14 @@ static void put_evidence(struct builder *b, const char *evidence)
 	vendor_sentence(&b->text, b->s->process.vendor, out_error(&o) || !o.size ? evidence : o.data);
 }
 
+static void count_more(struct headline *h, enum headline_kind kind)
+{
+	if (kind == HEADLINE_CAUSE || kind == HEADLINE_ALSO)
+		h->more_causes++;
+	else
+		h->more++;
+}
+
 /* Make a line of what was written.  What has no room is counted. */
 static void end_line(struct builder *b, enum headline_kind kind)
 {
@@ -130,7 +146,7 @@ static void end_line(struct builder *b, enum headline_kind kind)
 	if (text && h->n && h->lines[h->n - 1].kind == kind && !strcmp(h->lines[h->n - 1].text, text))
 		return;
 	if (h->n == HEADLINE_MAX || b->of_kind[kind]++ >= KIND_MAX)
-		h->more++;
+		count_more(h, kind);
 	else
 		h->lines[h->n++] = (struct headline_line){ kind, text ? text : "" };
 }
@@ -140,7 +156,7 @@ static bool is_full(struct builder *b, enum headline_kind kind)
 {
 	if (b->ret->n < HEADLINE_MAX && b->of_kind[kind] < KIND_MAX)
 		return false;
-	b->ret->more++;
+	count_more(b->ret, kind);
 	return true;
 }
 

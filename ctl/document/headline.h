@@ -41,7 +41,8 @@ struct headline_line {
 struct headline {
 	struct headline_line lines[HEADLINE_MAX];
 	size_t n;
-	size_t more; /**< Lines that had no room. */
+	size_t more;	    /**< Lines that had no room, of what tables have as well. */
+	size_t more_causes; /**< Causes that had none: no table has them. */
 };
 
 /** What a headline is made of. */
@@ -60,6 +61,9 @@ struct headline_input {
 
 /** What stands in front of a line, as `FAULT`; "" for HEADLINE_FINE. */
 const char *headline_tag(enum headline_kind kind);
+
+/** @return the line for causes that had no room; NULL: there is none, or no memory. */
+const char *headline_more_causes(struct rpc_arena *a, const struct headline *h);
 
 /** Make the headline: at least one line.  @return 0, -ENOMEM, -EFBIG (arena). */
 int headline_make(struct rpc_arena *a, const struct headline_input *in, const struct gpu_names *gpus,

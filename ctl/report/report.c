@@ -58,7 +58,7 @@ static bool is_complete(const struct report *r)
 static int find_in_process(struct report *r, struct finding **ret, size_t *ret_n)
 {
 	const struct headline_input in = { .snapshot = r->s, .comparison = r->cmp };
-	struct finding *list = rpc_arena_array(r->a, HEADLINE_MAX + 1, sizeof(*list));
+	struct finding *list = rpc_arena_array(r->a, HEADLINE_MAX + 2, sizeof(*list));
 	struct headline h;
 	int e = list ? headline_make(r->a, &in, r->gpus, &h) : rpc_arena_error(r->a);
 
@@ -67,6 +67,8 @@ static int find_in_process(struct report *r, struct finding **ret, size_t *ret_n
 	for (size_t i = 0; i < h.n; i++)
 		list[i] = (struct finding){ h.lines[i].kind == HEADLINE_FINE ? "" : headline_tag(h.lines[i].kind),
 					    style_of(h.lines[i].kind, is_complete(r)), h.lines[i].text };
+	if (h.more_causes)
+		list[h.n++] = (struct finding){ "", "warn", headline_more_causes(r->a, &h) };
 	if (h.more)
 		list[h.n++] =
 			(struct finding){ "", "warn", rpc_arena_printf(r->a, "%zu more; see the tables", h.more) };

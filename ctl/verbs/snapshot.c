@@ -14,6 +14,7 @@
 #include "ctl/document/compare.h"
 #include "ctl/document/host/host.h"
 #include "ctl/snapshot_show.h"
+#include "ctl/verbs/wait/page.h"
 #include "ctl/verbs/wait/told.h"
 #include "protocol/rpc_queue_place.h"
 
@@ -197,6 +198,15 @@ static int print_document(struct ctl *c, const struct rpc_gpu_snapshot_result *s
 	return ctl_print_json(c, &text);
 }
 
+/* What of a look at what waits no row of the tables has. */
+static void show_rest(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
+{
+	if (ctl_is_json(c) || !s->has_why)
+		return;
+	told_show(c, &s->why);
+	why_page_alone(c, &s->why);
+}
+
 static int take_one(struct ctl *c, const struct rpc_gpu_snapshot_params *p)
 {
 	struct rpc_gpu_snapshot_result result;
@@ -206,8 +216,8 @@ static int take_one(struct ctl *c, const struct rpc_gpu_snapshot_params *p)
 
 	if (r == 0)
 		r = ctl_is_json(c) ? print_document(c, &result) : snapshot_show(c, &page);
-	if (r == 0 && !ctl_is_json(c) && result.has_why)
-		told_show(c, &result.why);
+	if (r == 0)
+		show_rest(c, &result);
 	return r < 0 ? r : status_of(c, &result);
 }
 
@@ -253,7 +263,12 @@ static int take_two(struct ctl *c, const struct rpc_gpu_snapshot_params *p, uint
 	nanosleep(&ts, NULL);
 	c->turn_end_ns = 0;
 	r = take(c, p, &after);
-	return r < 0 ? r : compare(c, &before, &after);
+	if (r < 0)
+		return r;
+	r = compare(c, &before, &after);
+	if (r >= 0)
+		show_rest(c, &after);
+	return r;
 }
 
 /* The first sample of what waits: it serves the second one only. */

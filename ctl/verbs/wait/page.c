@@ -294,8 +294,7 @@ static void print_more(struct ctl *c, const char *what, size_t n, size_t shown)
 			n - shown == 1 ? "" : "s");
 }
 
-/* Who waits for nobody else. */
-static void print_alone(struct ctl *c, const struct rpc_why_get_result *r)
+void why_page_alone(struct ctl *c, const struct rpc_why_get_result *r)
 {
 	size_t shown = c->verbose ? r->n_alone : ALONE_SHOWN;
 
@@ -319,5 +318,5 @@ void why_page_waits(struct ctl *c, const struct rpc_why_get_result *r)
 	for (size_t i = 0; i < r->n_collectives; i++)
 		why_line(c, "RANK", awaited_rank_text(&c->arena, r->vendor, &r->collectives[i]),
 			 confidence_of(c, r->collectives[i].confidence));
-	print_alone(c, r);
+	why_page_alone(c, r);
 }

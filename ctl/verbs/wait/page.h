@@ -20,5 +20,7 @@ void why_line(struct ctl *c, const char *head, const char *text, const char *con
 void why_page_causes(struct ctl *c, const struct rpc_why_get_result *r);
 /** Append what waits, and which collective operations are executed. */
 void why_page_waits(struct ctl *c, const struct rpc_why_get_result *r);
+/** Append the notes on who waits for nobody else: the last lines of those. */
+void why_page_alone(struct ctl *c, const struct rpc_why_get_result *r);
 
 #endif /* CTL_VERBS_WAIT_PAGE_H */

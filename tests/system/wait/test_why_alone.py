@@ -44,9 +44,12 @@ def test_waves_that_sleep_are_described(gpu, word, name, behind):
             assert shown.returncode == 0 and shown.stdout.splitlines()[0].strip() == "no culprit found: nothing waits", shown.stdout
             assert words_of(shown).endswith(f"NOTE 6 waves of gemm, at gemm+0x80, sleep ({name}) [inferred]"), shown.stdout
         doc = json.loads(s.ctl("why", s.app.pid, "-j").stdout)
+        snapshot, plain = s.ctl("snapshot", s.app.pid, "--why"), s.ctl("snapshot", s.app.pid)
     sleep, = doc["alone"]
     assert (sleep["kind"], sleep["waves"], sleep["at"]["instruction"]) == ("sleep", 6, name), sleep
     assert not sleep.get("workgroup"), sleep
+    assert words_of(snapshot).endswith(f"NOTE 6 waves of gemm, at gemm+0x80, sleep ({name}) [inferred]"), snapshot.stdout
+    assert "NOTE" not in plain.stdout, plain.stdout
     assert sleep["evidence"] == [{"what": name, "value": hex(int(sleep["at"]["pc"], 0) - behind)}], sleep
     assert not sleep["missing"] and sleep["missing_count"] == 0 and "stuck" not in sleep, sleep
     assert not doc["waits"] and not doc["nodes"] and not doc["edges"] and not doc["causes"] and doc["complete"], doc

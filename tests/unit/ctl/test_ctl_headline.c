@@ -16,6 +16,8 @@ static void check(int row, struct rpc_arena *a, const struct headline_input *in,
 	TEST_ROW_EQ(row, headline_make(a, in, &gpus, &h), 0);
 	for (size_t i = 0; i < h.n; i++)
 		out_fmt(&o, "%s %s\n", headline_tag(h.lines[i].kind), h.lines[i].text);
+	if (h.more_causes)
+		out_fmt(&o, "%s\n", headline_more_causes(a, &h));
 	if (h.more)
 		out_fmt(&o, "%zu more\n", h.more);
 	TEST_ROW_STR(row, o.data, want);
@@ -296,8 +298,33 @@ static void who_does_not_come_is_told_first(void)
 	}
 }
 
+/* Tables have what else waits, but not who keeps it. */
+static void causes_without_room_are_in_no_table(void)
+{
+	char text[8][4] = { 0 };
+	struct rpc_wait_cause causes[8];
+	auto_rpc_arena struct rpc_arena arena;
+	struct snapshot_build b;
+
+	rpc_arena_init(&arena, 0);
+	snapshot_build(&b, 1, "q0:5/12s q1:5/12 q2:5/12 q3:5/12 q4:5/12 q5:5/12 q6:5/12 q7:5/12");
+	for (size_t i = 0; i < TEST_COUNT(causes); i++) {
+		snprintf(text[i], sizeof(text[i]), "c%zu", i);
+		causes[i] = (struct rpc_wait_cause){ .text = text[i], .culprit = true };
+	}
+	b.s.has_why = true;
+	b.s.why.causes = causes;
+	b.s.why.n_causes = TEST_COUNT(causes);
+	check(0, &arena, &(struct headline_input){ .snapshot = &b.s },
+	      "CAUSE c0  [proven]\nALSO c1  [proven]\nALSO c2  [proven]\nALSO c3  [proven]\nALSO c4  [proven]\n"
+	      "HELD queue 0: suspended under a lease, and cannot move\n"
+	      "WAITS queue 1: 7 packets wait and no wave runs\nWAITS queue 2: 7 packets wait and no wave runs\n"
+	      "3 more causes; see gpu-agentctl why, or why.causes in the document (-j)\n5 more\n");
+}
+
 TEST_SUITE(ctl_headline, TEST(one_snapshot_never_overclaims), TEST(two_snapshots_tell_what_is_hung),
 	   TEST(what_was_not_stopped_is_not_judged), TEST(who_does_not_come_is_told_first),
+	   TEST(causes_without_room_are_in_no_table),
 	   TEST(too_short_is_told_once),
 	   TEST(a_longer_standstill_is_told), TEST(nvidia_has_its_words),
 	   TEST(waves_that_have_diverged_are_told), TEST(latched_exceptions_and_records));
