@@ -3,8 +3,8 @@ archives += ctl
 ctl_src := $(addprefix ctl/terminal/,color.c output.c pager.c screen.c table.c text.c) \
 	$(addprefix ctl/document/,code_text.c compare.c compare_judge.c document.c gpu_names.c headline.c merge.c merge_odd.c queue_changes.c \
 	merge_circle.c merge_headline.c merge_host.c merge_print.c merge_set.c host/host.c place.c vendor_words.c when.c) \
-	$(addprefix ctl/report/,html.c icicle.c input.c process.c ranks.c report.c style.c) $(addprefix ctl/record/,budget.c collapsed.c flame.c interval.c pprof.c recording.c sample.c speedscope.c) \
-	ctl/job/collect.c ctl/job/hosts.c ctl/job/pods.c ctl/job/slurm.c $(addprefix ctl/nccl/,ask.c awaited.c place.c report.c) ctl/verbs/wait/page.c ctl/group_rows.c ctl/watch.c
+	$(addprefix ctl/report/,html.c icicle.c input.c nccl.c process.c ranks.c report.c style.c) $(addprefix ctl/record/,budget.c collapsed.c flame.c interval.c pprof.c recording.c sample.c speedscope.c) \
+	ctl/job/collect.c ctl/job/hosts.c ctl/job/pods.c ctl/job/slurm.c $(addprefix ctl/nccl/,ask.c awaited.c communicators.c place.c report.c) ctl/verbs/wait/page.c ctl/group_rows.c ctl/watch.c
 ctl_src += $(addprefix ctl/mcp/,answers.c arguments.c calls.c child.c keep.c message.c methods.c page.c resources.c server.c stops.c tools.c tools_control.c \
 	tools_look.c tools_wave.c words.c)
 ctl_deps := $(protocol_gen)

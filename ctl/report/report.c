@@ -391,10 +391,10 @@ static void put_top(struct report *r, const struct finding *list, size_t n)
 
 static int put_tables(struct report *r)
 {
-	int (*const job[])(struct report *) = { report_ranks, report_icicle, report_merged_groups,
+	int (*const job[])(struct report *) = { report_ranks, report_nccl, report_icicle, report_merged_groups,
 						report_merged_threads };
-	int (*const process[])(struct report *) = { report_icicle, report_groups, report_queues, report_threads,
-						    report_devices };
+	int (*const process[])(struct report *) = { report_nccl,	 report_icicle,	 report_groups,
+						    report_queues, report_threads, report_devices };
 	int e = 0;
 
 	for (size_t i = 0; e == 0 && r->merged && i < ARRAY_SIZE(job); i++)

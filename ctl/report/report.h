@@ -67,6 +67,7 @@ int report_ranks(struct report *r);	     /**< ranks.c: where each rank is, odd o
 int report_merged_groups(struct report *r);  /**< ranks.c: places, and how many ranks are there. */
 int report_merged_threads(struct report *r); /**< ranks.c: main threads of ranks and others. */
 int report_icicle(struct report *r);	     /**< icicle.c: kernels and what they are in, as wide as they have waves. */
+int report_nccl(struct report *r);	     /**< nccl.c: what NCCL says of its communicators. */
 int report_groups(struct report *r);	     /**< process.c: groups of waves. */
 int report_queues(struct report *r);	     /**< process.c: queues, and how far they are. */
 int report_threads(struct report *r);	     /**< process.c: threads on the processors. */

@@ -135,6 +135,44 @@ static void refuses_ranks_that_make_no_sense(void)
 	TEST_EQ(report_write(&arena, &o, &(struct report_input){ .snapshot = &b.s, .merged = true }), -EINVAL);
 }
 
+/* Whoever answers in NCCL's place is a stranger. */
+static void what_nccl_says_is_on_the_page(void)
+{
+	for (int merged = 0; merged < 2; merged++) {
+		auto_rpc_arena struct rpc_arena arena;
+		auto_out struct out o = { 0 };
+		struct rpc_nccl_rank odd = { .rank = 1, .state = RPC_NCCL_RANK_STATE_BEHIND, .operation = "All<b>Reduce",
+					     .has_launched = true, .launched = 117 };
+		struct rpc_nccl_operation operation = { .name = "All<b>Reduce", .most = 118 };
+		struct rpc_nccl_communicator list[] = {
+			{ .hash = 0xdef, .ranks = 2 },
+			{ .hash = 0xabc, .ranks = 4, .odd = &odd, .n_odd = 1, .odd_count = 1,
+			  .operations = &operation, .n_operations = 1 },
+		};
+		struct rpc_nccl_told told = { .communicators = list, .n_communicators = 2, .communicators_count = 5 };
+		struct rpc_rank ranks[] = { { .name = "rank<0>", .host = "h", .has_told_by_nccl = true, .told_by_nccl = told },
+					    { .name = "rank1", .host = "h" } };
+		struct snapshot_build b;
+
+		rpc_arena_init(&arena, 0);
+		snapshot_build(&b, 1, "g100:64@0/5");
+		b.groups[0].ranks = "0";
+		b.s.why.told_by_nccl = merged ? (struct rpc_nccl_told){ 0 } : told;
+		b.s.has_why = b.s.why.has_told_by_nccl = !merged;
+		b.s.ranks = ranks;
+		b.s.n_ranks = merged ? 2 : 0;
+		TEST_EQ_FATAL(report_write(&arena, &o,
+					   &(struct report_input){ .snapshot = &b.s, .merged = merged }), 0);
+		CU_ASSERT_PTR_NOT_NULL(strstr(o.data, ">What NCCL says of itself</h2>"));
+		CU_ASSERT_PTR_NOT_NULL(strstr(o.data, "<td>0xabc</td>"));
+		CU_ASSERT_PTR_NOT_NULL(strstr(o.data, "All&lt;b&gt;Reduce launched"));
+		CU_ASSERT_PTR_NULL(strstr(o.data, "<b>"));
+		TEST_EQ(strstr(o.data, "<td>rank&lt;0&gt;</td>") != NULL, merged);
+		TEST_EQ(strstr(o.data, "<td>0xabc</td>") < strstr(o.data, "<td>0xdef</td>"), true);
+		CU_ASSERT_PTR_NOT_NULL(strstr(o.data, "3 more communicators are not in the document."));
+	}
+}
+
 TEST_SUITE(ctl_report, TEST(escapes_what_html_and_terminals_obey), TEST(cuts_between_characters),
 	   TEST(keeps_long_texts), TEST(data_cannot_leave_its_element), TEST(names_what_is_wrong_first),
-	   TEST(bars_are_bounded), TEST(refuses_ranks_that_make_no_sense));
+	   TEST(bars_are_bounded), TEST(what_nccl_says_is_on_the_page), TEST(refuses_ranks_that_make_no_sense));
