@@ -318,29 +318,64 @@ static bool is_between(const uint32_t *place, const struct waits_edge *e)
 	return place[e->from] != NOBODY && place[e->to] != NOBODY;
 }
 
-/* Where there are too many, each node has as many as the others. */
-static int add_edges(struct waiting *w, const uint32_t *place, struct rpc_rank_graph *ret)
+/* Is it of the circle, or does it lead to an end?  @param first  Those of the circle, or the ends. */
+static bool is_of_cause(const struct waiting *w, const bool *first, const struct waits_edge *e)
 {
+	return first[e->to] && (first[e->from] || !w->of[e->to]);
+}
+
+/* What the graph can have. */
+struct choice {
+	const uint32_t *place; /* Of each rank. */
+	const bool *first;
+	size_t n_nodes;
+	bool *kept; /* Of each edge. */
+	size_t n;
+};
+
+/* Where there are too many, each node has as many as the others. */
+static void choose(const struct waiting *w, struct choice *c, bool of_causes)
+{
+	const size_t room = EDGES_MAX - c->n;
 	size_t n = 0, of_node = 0, share;
 	uint32_t from = NOBODY;
 
 	for (size_t i = 0; i < w->n_edges; i++)
-		n += is_between(place, &w->edges[i]);
-	share = n > EDGES_MAX ? EDGES_MAX / ret->n_nodes : EDGES_MAX;
-	ret->edges = rpc_arena_array(w->a, n > EDGES_MAX ? EDGES_MAX : n, sizeof(*ret->edges));
+		n += is_between(c->place, &w->edges[i]) && is_of_cause(w, c->first, &w->edges[i]) == of_causes;
+	share = n <= room ? n : room > c->n_nodes ? room / c->n_nodes : 1;
+	for (size_t i = 0; i < w->n_edges; i++) {
+		const struct waits_edge *e = &w->edges[i];
+
+		if (!is_between(c->place, e) || is_of_cause(w, c->first, e) != of_causes)
+			continue;
+		of_node = e->from == from ? of_node + 1 : 1;
+		from = e->from;
+		c->kept[i] = of_node <= share && c->n < EDGES_MAX;
+		c->n += c->kept[i];
+	}
+}
+
+/* Those by which somebody is a cause have room before others. */
+static int add_edges(struct waiting *w, const uint32_t *place, const bool *first, struct rpc_rank_graph *ret)
+{
+	struct choice c = { .place = place, .first = first, .n_nodes = ret->n_nodes,
+			    .kept = rpc_arena_array(w->a, w->n_edges, sizeof(*c.kept)) };
+
+	if (!c.kept)
+		return rpc_arena_error(w->a);
+	choose(w, &c, true);
+	choose(w, &c, false);
+	ret->edges = rpc_arena_array(w->a, c.n, sizeof(*ret->edges));
 	if (!ret->edges)
 		return rpc_arena_error(w->a);
 	for (size_t i = 0; i < w->n_edges; i++) {
 		const struct waits_edge *e = &w->edges[i];
 
-		if (!is_between(place, e))
-			continue;
-		of_node = e->from == from ? of_node + 1 : 1;
-		from = e->from;
-		if (of_node > share)
-			continue;
-		ret->edges[ret->n_edges++] = (struct rpc_wait_edge){ .from = place[e->from], .to = place[e->to],
-								     .confidence = (enum rpc_confidence)e->confidence };
+		if (c.kept[i])
+			ret->edges[ret->n_edges++] = (struct rpc_wait_edge){
+				.from = place[e->from], .to = place[e->to],
+				.confidence = (enum rpc_confidence)e->confidence,
+			};
 	}
 	return 0;
 }
@@ -365,7 +400,7 @@ static int begin_graph(struct waiting *w, const bool *first, size_t causes, stru
 
 	find_edges(w, true);
 	if (r == 0)
-		r = add_edges(w, *ret_place, &ret->graph);
+		r = add_edges(w, *ret_place, first, &ret->graph);
 	ret->graph.causes = rpc_arena_array(w->a, causes, sizeof(*ret->graph.causes));
 	if (r == 0 && !ret->graph.causes)
 		r = rpc_arena_error(w->a);

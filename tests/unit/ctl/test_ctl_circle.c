@@ -317,6 +317,40 @@ static void check_graph(const struct rpc_rank_graph *g, bool whole)
 		CU_ASSERT_FATAL(g->causes[i].node < g->n_nodes);
 }
 
+static bool has_edge(const struct rpc_rank_graph *g, uint32_t from, uint32_t to)
+{
+	for (size_t i = 0; i < g->n_edges; i++)
+		if (g->nodes[g->edges[i].from].process == from && g->nodes[g->edges[i].to].process == to)
+			return true;
+	return false;
+}
+
+/* Two ranks wait for each other, and each of them for many others before that. */
+static void waits_of_the_circle_have_room_first(void)
+{
+	auto_free struct crowd *c = malloc(sizeof(*c));
+	auto_rpc_arena struct rpc_arena a;
+	struct merge_waits waits;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(c);
+	rpc_arena_init(&a, 0);
+	make_crowd(c, 300);
+	for (uint32_t i = 0; i < 300; i++) {
+		c->what[i].operation = i == 299 ? "AllReduce" : "SendRecv";
+		c->what[i].has_number = true;
+		c->what[i].number = i == 299 ? 6 : 5;
+	}
+	for (uint32_t k = EACH - 1; k < TEST_COUNT(c->for_whom[0]); k += EACH)
+		c->for_whom[39][k] = 299;
+	TEST_EQ_FATAL(merge_circle(&a, &c->s, &waits), 0);
+	TEST_EQ(waits.graph.n_causes == 1 && waits.graph.causes[0].end == RPC_WAIT_END_CIRCLE, true);
+	TEST_EQ(waits.graph.n_nodes, 300);
+	TEST_EQ(waits.graph.n_edges <= 8192, true);
+	TEST_EQ(has_edge(&waits.graph, 299, 39), true);
+	TEST_EQ(has_edge(&waits.graph, 39, 299), true);
+	check_graph(&waits.graph, true);
+}
+
 /* Of a hostile document, or of a very large job: the result has to be small enough to be read again. */
 static void the_graph_has_limits(void)
 {
@@ -473,7 +507,8 @@ static void who_was_not_read_whole_waits_for_nobody(void)
 	}
 }
 
-TEST_SUITE(ctl_circle, TEST(names_a_circle), TEST(names_who_is_in_the_same_operation),
+TEST_SUITE(ctl_circle, TEST(names_a_circle), TEST(waits_of_the_circle_have_room_first),
+	   TEST(names_who_is_in_the_same_operation),
 	   TEST(nobody_is_named_where_it_is_not_known), TEST(tells_for_whom_all_wait), TEST(the_graph_has_what_is_said),
 	   TEST(the_graph_has_limits),
 	   TEST(who_may_have_come_is_not_waited_for), TEST(who_was_not_looked_for_is_told),
