@@ -324,6 +324,9 @@ void look_at_queues(struct look *l);
 
 /* text.c */
 
+/** Of a barrier object in shared memory: the evidence that counts bytes, in decimal. */
+#define LOOK_COPIES "bytes of copies pending"
+
 /** @return "wait" for lanes, waves and warps, also where one and others do, "waits" for one of them and for everything else. */
 const char *look_verb(const char *who);
 /** @return a wait in one line; never NULL. */

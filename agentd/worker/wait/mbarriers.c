@@ -75,7 +75,7 @@ void mbarriers_describe(struct look *l, const struct unit *first, struct rpc_wai
 	look_add_evidence(l, to, "phase", m->phase ? "1" : "0");
 	look_add_evidence(l, to, "parity waited for", first->object->phase_register >> 31 ? "1" : "0");
 	look_add_evidence(l, to, "arrivals pending", rpc_arena_printf(l->arena, "%u of %u", m->pending, m->expected));
-	look_add_evidence(l, to, "bytes of copies pending", rpc_arena_printf(l->arena, "%d", m->tx));
+	look_add_evidence(l, to, LOOK_COPIES, rpc_arena_printf(l->arena, "%d", m->tx));
 }
 
 /* ------------------------------------------------------------------ who is left -------------- */

@@ -51,10 +51,32 @@ static void put_what(struct out *o, const struct rpc_wait *w)
 		out_fmt(o, ", at 0x%llx", (unsigned long long)w->at.pc);
 }
 
+/* Arrivals and bytes are counted apart, and the phase ends when neither is missing. */
+static void put_arrivals(struct out *o, const struct rpc_wait *w)
+{
+	const char *copies = NULL;
+
+	for (size_t i = 0; i < w->n_evidence; i++)
+		if (!strcmp(w->evidence[i].what, LOOK_COPIES))
+			copies = w->evidence[i].value;
+	if (w->expects == 1)
+		out_str(o, ": the one arrival has come");
+	else
+		out_fmt(o, ": all %u arrivals have come", w->expects);
+	/* There may be more than were expected so far: the count is signed. */
+	if (copies && copies[0] != '-' && strcmp(copies, "0") != 0)
+		out_fmt(o, ", and %s byte%s of copies %s not", copies, strcmp(copies, "1") ? "s" : "",
+			strcmp(copies, "1") ? "have" : "has");
+	else if (copies)
+		out_fmt(o, ", and the count of bytes that copies lack is %s", copies);
+}
+
 static void put_parties(struct out *o, const struct rpc_wait *w, bool is_nvidia)
 {
 	if (w->has_has && w->has_expects && w->kind == RPC_WAIT_KIND_QUEUE)
 		out_fmt(o, ": %u of %u signal%s given", w->has, w->expects, w->expects == 1 ? "" : "s");
+	else if (w->has_has && w->has_expects && w->kind == RPC_WAIT_KIND_MBARRIER && w->has == w->expects)
+		put_arrivals(o, w);
 	else if (w->has_has && w->has_expects)
 		out_fmt(o, ": %u of %u %s come", w->has, w->expects, w->has == 1 ? "has" : "have");
 	for (size_t i = 0; i < w->n_missing && i < PARTIES_SHOWN; i++)

@@ -208,6 +208,14 @@ def test_copies_that_arrive_by_themselves_may_come(tmp_path):
     assert not culprits(doc) and doc["waits"], doc
 
 
+@pytest.mark.parametrize("expected, tx, words", [(32, 4096, "all 32 arrivals have come, and 4096 bytes of copies have not"),
+                                                 (1, 16, "the one arrival has come, and 16 bytes of copies have not")])
+def test_only_copies_are_missing(expected, tx, words):
+    with Pipeline(retired(empty=word(0, expected, 0, tx))) as s:
+        texts = [w["text"] for w in s.twice()["waits"] if w["object"]["address"] == hex(EMPTY_AT)]
+    assert len(texts) == 1 and f": {words}" in texts[0] and " of " + str(expected) not in texts[0], texts
+
+
 def test_more_than_are_read_are_said_to_be_missing():
     with Pipeline(retired(blocks=40), blocks=40) as s:
         doc = s.twice()
