@@ -382,7 +382,7 @@ static void print_waits(struct ctl *c, const struct rpc_gpu_snapshot_result *s)
 		if (y->waits[i].kind == RPC_WAIT_KIND_QUEUE)
 			print_wait(c, word(c, "queue"), y->waits[i].text, y->waits[i].confidence);
 	for (size_t i = 0; i < y->n_collectives; i++)
-		print_wait(c, "RANK", awaited_rank_text(&c->arena, y->vendor, &y->collectives[i]),
+		print_wait(c, "RANK", awaited_rank_text(&c->arena, y, &y->collectives[i]),
 			   y->collectives[i].confidence);
 	if (!y->n_waits && c->output.legend && !awaited_text(&c->arena, y))
 		out_fmt(&c->output.text, "no %s is known to wait\n", word(c, "wave"));

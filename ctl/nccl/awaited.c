@@ -53,17 +53,37 @@ static const char *operation_text(struct rpc_arena *arena, const struct rpc_coll
 	return out_error(&text) ? k->operation : rpc_arena_strdup(arena, text.data);
 }
 
-const char *awaited_rank_text(struct rpc_arena *arena, enum rpc_vendor vendor, const struct rpc_collective *k)
+/* Has something come between two samples, so that it waits for what is next? */
+static bool has_moved(const struct rpc_why_get_result *r, const struct rpc_collective *k)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < r->n_waits; i++) {
+		const struct rpc_wait *w = &r->waits[i];
+
+		if (w->kind != RPC_WAIT_KIND_COLLECTIVE || w->gpu_id != k->gpu_id || w->queue_id != k->queue_id ||
+		    (w->has_dispatch && w->dispatch != k->dispatch))
+			continue;
+		if (!w->has_stuck || w->stuck)
+			return false;
+		any = true;
+	}
+	return any;
+}
+
+const char *awaited_rank_text(struct rpc_arena *arena, const struct rpc_why_get_result *r,
+			      const struct rpc_collective *k)
 {
 	const char *number = k->has_number ? rpc_arena_printf(arena, "operation 0x%" PRIx64, k->number) :
 					     "operations that are not told apart";
 	const char *awaited = k->n_waits_for ? others(arena, k) : NULL;
 	const char *operation = operation_text(arena, k);
+	const char *waits = has_moved(r, k) ? ", has moved and waits for " : ", waits for ";
 
 	return rpc_arena_printf(arena, "%u of a communicator of %u: in %s, %s (%u %s of %s %u)%s%s%s", k->rank,
 				k->ranks, operation ? operation : "", number ? number : "",
-				k->waves, vendor_word(vendor, k->waves == 1 ? "wave" : "waves"),
-				vendor_word(vendor, "queue"), k->queue_id, awaited ? ", waits for " : "", awaited ? awaited : "",
+				k->waves, vendor_word(r->vendor, k->waves == 1 ? "wave" : "waves"),
+				vendor_word(r->vendor, "queue"), k->queue_id, awaited ? waits : "", awaited ? awaited : "",
 				awaited ? " (not seen)" : "");
 }
 
@@ -93,7 +113,8 @@ const char *awaited_text(struct rpc_arena *arena, const struct rpc_why_get_resul
 	awaited = first ? others(arena, first) : NULL;
 	if (!awaited)
 		return NULL;
-	return rpc_arena_printf(arena, "rank %u waits for %s%s" HOW, first->rank, awaited,
+	return rpc_arena_printf(arena, "rank %u %swaits for %s%s" HOW, first->rank,
+				has_moved(r, first) ? "has moved and " : "", awaited,
 				is_here(r, first)	? "" :
 				first->n_waits_for == 1 ? ", which was not looked at" :
 							  ", which were not looked at");

@@ -8,9 +8,11 @@
 
 /**
  * Say of one rank what it executes and for whom it waits, in the words of the vendor's users.
+ * @param r  What says whether the wait has moved.
  * @return in the arena; NULL: there is no memory.  The name of the operation may be a stranger's.
  */
-const char *awaited_rank_text(struct rpc_arena *arena, enum rpc_vendor vendor, const struct rpc_collective *k);
+const char *awaited_rank_text(struct rpc_arena *arena, const struct rpc_why_get_result *r,
+			      const struct rpc_collective *k);
 
 /**
  * Say that ranks wait for others, of whom the document of one process says nothing.

@@ -316,7 +316,7 @@ void why_page_waits(struct ctl *c, const struct rpc_why_get_result *r)
 	}
 	print_more(c, "wait", n, shown);
 	for (size_t i = 0; i < r->n_collectives; i++)
-		why_line(c, "RANK", awaited_rank_text(&c->arena, r->vendor, &r->collectives[i]),
+		why_line(c, "RANK", awaited_rank_text(&c->arena, r, &r->collectives[i]),
 			 confidence_of(c, r->collectives[i].confidence));
 	why_page_alone(c, r);
 }

@@ -216,17 +216,47 @@ static void tells_for_whom_ranks_wait(void)
 	list[2] = (struct rpc_collective){ .rank = 7, .ranks = 8 };
 	TEST_STR(awaited_text(&arena, &r), "rank 0 waits for ranks 6, 7 (job and merge compare ranks)");
 	list[2] = (struct rpc_collective){ .rank = 1, .ranks = 4, .waits_for = two, .n_waits_for = 1 };
-	TEST_STR(awaited_rank_text(&arena, RPC_VENDOR_AMD, &list[0]),
+	TEST_STR(awaited_rank_text(&arena, &r, &list[0]),
 		 "3 of a communicator of 8: in a collective operation, operations that are not told apart (0 waves of queue 0)");
-	TEST_STR(strstr(awaited_rank_text(&arena, RPC_VENDOR_AMD, &list[2]), ", waits"), ", waits for rank 6 (not seen)");
+	TEST_STR(strstr(awaited_rank_text(&arena, &r, &list[2]), ", waits"), ", waits for rank 6 (not seen)");
 	list[0].waves = 1;
-	TEST_STR(strstr(awaited_rank_text(&arena, RPC_VENDOR_AMD, &list[0]), " ("), " (1 wave of queue 0)");
-	TEST_STR(strstr(awaited_rank_text(&arena, RPC_VENDOR_NVIDIA, &list[0]), " ("), " (1 warp of context 0)");
+	TEST_STR(strstr(awaited_rank_text(&arena, &r, &list[0]), " ("), " (1 wave of queue 0)");
+	r.vendor = RPC_VENDOR_NVIDIA;
+	TEST_STR(strstr(awaited_rank_text(&arena, &r, &list[0]), " ("), " (1 warp of context 0)");
 	list[0].waves = 8;
-	TEST_STR(strstr(awaited_rank_text(&arena, RPC_VENDOR_NVIDIA, &list[0]), " ("), " (8 warps of context 0)");
+	TEST_STR(strstr(awaited_rank_text(&arena, &r, &list[0]), " ("), " (8 warps of context 0)");
 }
 
-TEST_SUITE(ctl_nccl, TEST(reads_addresses), TEST(refuses_what_is_no_address), TEST(finds_variables),
+/* What has come between two samples is told: who waits then waits for something new. */
+static void a_rank_that_has_moved_says_so(void)
+{
+	uint32_t six = 6;
+	struct rpc_collective k = { .rank = 1, .ranks = 8, .waits_for = &six, .n_waits_for = 1,
+				    .queue_id = 3, .dispatch = 9 };
+	struct rpc_wait waits[] = {
+		{ .kind = RPC_WAIT_KIND_COLLECTIVE, .queue_id = 3, .has_dispatch = true, .dispatch = 9,
+		  .has_stuck = true },
+		{ .kind = RPC_WAIT_KIND_COLLECTIVE, .queue_id = 3, .has_dispatch = true, .dispatch = 8 },
+		{ .kind = RPC_WAIT_KIND_BARRIER, .queue_id = 3, .has_dispatch = true, .dispatch = 9 },
+	};
+	struct rpc_why_get_result r = { .vendor = RPC_VENDOR_AMD, .collectives = &k, .n_collectives = 1, .waits = waits,
+					.n_waits = TEST_COUNT(waits) };
+
+	TEST_STR(strstr(awaited_rank_text(&arena, &r, &k), "), "), "), has moved and waits for rank 6 (not seen)");
+	TEST_STR(awaited_text(&arena, &r),
+		 "rank 1 has moved and waits for rank 6, which was not looked at (job and merge compare ranks)");
+	/* Of one that is not known to have moved it is not said, nor of another operation of the queue. */
+	waits[0].has_stuck = false;
+	waits[1].has_stuck = true;
+	TEST_STR(strstr(awaited_rank_text(&arena, &r, &k), "), "), "), waits for rank 6 (not seen)");
+	waits[0].has_stuck = waits[0].stuck = true;
+	TEST_STR(strstr(awaited_rank_text(&arena, &r, &k), "), "), "), waits for rank 6 (not seen)");
+	r.n_waits = 0;
+	TEST_STR(strstr(awaited_rank_text(&arena, &r, &k), "), "), "), waits for rank 6 (not seen)");
+}
+
+TEST_SUITE(ctl_nccl, TEST(a_rank_that_has_moved_says_so), TEST(reads_addresses), TEST(refuses_what_is_no_address),
+	   TEST(finds_variables),
 	   TEST(finds_the_innermost_number), TEST(knows_its_own_addresses),
 	   TEST(many_ranks_are_counted_and_the_first_told), TEST(communicators_have_a_limit_and_odd_ones_come_first),
 	   TEST(joins_what_fits_alone), TEST(tells_for_whom_ranks_wait));
