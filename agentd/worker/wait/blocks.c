@@ -404,19 +404,38 @@ static uint64_t ended_numbers(const struct block *b)
 	return launched > 64 ? 0 : numbers;
 }
 
-/* Waves that have ended have not left a named barrier: as one party, for which there is room. */
-static void add_ended(struct look *l, struct rpc_wait *to, const struct block *b, uint32_t n)
+/* @param of  " of workgroup (0,0,0) of gemm", or "".  @return "waves 2-3, which have ended". */
+static const char *ended_text(struct look *l, const struct block *b, uint32_t n, const char *of)
 {
 	/* What is saved of a workgroup may not fit together. */
 	const uint64_t gone = ended_numbers(b), numbers = (uint32_t)__builtin_popcountll(gone) == n ? gone : 0;
-	const char *has = n == 1 ? "has" : "have", *word = n == 1 ? "wave" : "waves", *what;
+	const char *has = n == 1 ? "has" : "have", *word = n == 1 ? "wave" : "waves";
 	auto_out struct out o = { 0 };
 
 	bit_list_print(numbers, &o);
-	what = numbers && o.data ? rpc_arena_printf(l->arena, "%s %s, which %s ended", word, o.data, has) :
-				   rpc_arena_printf(l->arena, "%u %s, which %s ended", n, word, has);
-	if (what)
-		to->missing[to->n_missing++] = (struct rpc_wait_party){ .what = what, .state = RPC_WAIT_END_GONE };
+	return numbers && o.data ? rpc_arena_printf(l->arena, "%s %s%s, which %s ended", word, o.data, of, has) :
+				   rpc_arena_printf(l->arena, "%u %s%s, which %s ended", n, word, of, has);
+}
+
+/*
+ * Waves that have ended have not left a named barrier: as one party, for which there is room, and as a node.  That they
+ * do not come is certain, and that it is them who are missing is inferred: two samples show that nobody else comes.
+ */
+static void add_ended(struct look *l, size_t wait, const struct block *b, const struct waits_missing *m)
+{
+	struct rpc_wait *to = &l->waits[wait].rpc;
+	const bool is_old = l->before && l->apart_ns >= LOOK_STILL_NS && !l->waits[wait].changed;
+	const char *group = look_workgroup_text(l, b->waves);
+	const char *what = ended_text(l, b, m->ended, ""), *of = rpc_arena_printf(l->arena, " of %s", group ? group : "");
+	uint32_t node;
+
+	if (!what || !of)
+		return;
+	to->missing[to->n_missing++] = (struct rpc_wait_party){ .what = what, .state = RPC_WAIT_END_GONE };
+	node = look_add_node(l, RPC_WAIT_NODE_KIND_NOBODY,
+			     is_old && m->ended == m->missing ? WAITS_END_GONE : WAITS_END_UNKNOWN,
+			     ended_text(l, b, m->ended, of));
+	look_add_edge(l, l->waits[wait].node, node, WAITS_INFERRED, m->candidates);
 }
 
 /* ------------------------------------------------------------------ one workgroup ------------ */
@@ -630,7 +649,7 @@ static void add_parties(struct look *l, const struct block *b)
 		if (b->does[i] != DOES_WAIT)
 			add_party(l, wait, b, i, &m);
 	if (b->counts.which == WAITS_BARRIER_NAMED && m.ended)
-		add_ended(l, &l->waits[wait].rpc, b, m.ended);
+		add_ended(l, wait, b, &m);
 }
 
 /* ------------------------------------------------------------------ all of them -------------- */

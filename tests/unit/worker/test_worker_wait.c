@@ -360,12 +360,52 @@ static void waves_that_have_ended_lack_at_named_barriers(void)
 	TEST_EQ_FATAL(w->n_missing, 1);
 	TEST_STR(w->missing[0].what, "waves 2-3, which have ended");
 	TEST_EQ(w->missing[0].state == RPC_WAIT_END_GONE && !w->missing[0].has_ref, true);
+	TEST_EQ_FATAL(to.why.n_edges == 1 && to.why.n_causes == 1, true);
+	TEST_EQ(to.why.nodes[to.why.edges[0].to].kind, RPC_WAIT_NODE_KIND_NOBODY);
+	TEST_EQ(to.why.nodes[to.why.edges[0].from].has_wait && !to.why.edges[0].any, true);
+	TEST_EQ(to.why.causes[0].end, RPC_WAIT_END_UNKNOWN);
 	forget(&to);
 	unread = "queue 3: lost";
 	tell(&to, at, &saved);
 	unread = NULL;
 	TEST_EQ(to.why.n_waits == 1 && !to.why.waits[0].n_missing, true);
 	forget(&to);
+}
+
+/* Two samples show that nobody else comes: then those that have ended are the cause, which is inferred. */
+static void who_has_ended_is_the_cause_where_nobody_comes(void)
+{
+	static const struct {
+		uint32_t at[4], word, then;
+		bool cut, culprit;
+	} rows[] = {
+		{ { NAMED_AT, NAMED_AT, ENDED, ENDED }, STATE(4, 2), STATE(4, 2), false, true },
+		/* One has come meanwhile, and a wave that is elsewhere may. */
+		{ { NAMED_AT, NAMED_AT, ENDED, ENDED }, STATE(4, 2), STATE(5, 3), false, false },
+		{ { NAMED_AT, NAMED_AT, 0, ENDED }, STATE(4, 3), STATE(4, 3), false, false },
+		/* The waves may be there, and were not read. */
+		{ { NAMED_AT, NAMED_AT, ENDED, ENDED }, STATE(4, 2), STATE(4, 2), true, false },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		uint32_t named[WAITS_NAMED_BARRIERS] = { rows[i].word };
+		const struct wave_saved saved = { .named = named };
+		struct told to;
+
+		unread = rows[i].cut ? "queue 3: lost" : NULL;
+		tell(&to, rows[i].at, &saved);
+		named[0] = rows[i].then;
+		ahead_ns += 2 * LOOK_STILL_NS;
+		tell_next(&to, rows[i].at, &saved, true);
+		unread = NULL;
+		TEST_ROW_EQ(i, culprits_of(&to), rows[i].culprit);
+		if (rows[i].culprit) {
+			TEST_STR(to.why.causes[0].text, "waves 2-3 of workgroup (0,0,0) of an unknown kernel, which have ended");
+			TEST_EQ(to.why.causes[0].end == RPC_WAIT_END_GONE && to.why.stuck, true);
+			TEST_EQ(to.why.causes[0].confidence, RPC_CONFIDENCE_INFERRED);
+		}
+		forget(&to);
+	}
 }
 
 /* No other barrier waits for them: what has to come, has come and lacks agree. */
@@ -1022,7 +1062,8 @@ TEST_SUITE(worker_wait, TEST(warps_that_are_apart_are_read_in_one_call_for_each_
 	   TEST(a_signal_that_moves_between_both_passes_is_left_out),
 	   TEST(a_queue_that_goes_on_between_both_passes_is_left_out),
 	   TEST(named_barriers_are_told_with_their_number), TEST(without_their_states_waves_may_be_missing),
-	   TEST(waves_that_have_ended_lack_at_named_barriers), TEST(waves_that_have_ended_are_not_expected),
+	   TEST(waves_that_have_ended_lack_at_named_barriers),
+	   TEST(who_has_ended_is_the_cause_where_nobody_comes), TEST(waves_that_have_ended_are_not_expected),
 	   TEST(workgroups_of_a_cluster_are_counted), TEST(who_waits_at_another_barrier_is_no_end),
 	   TEST(a_circle_that_moves_accuses_nobody), TEST(any_piece_of_memory_may_lack), TEST(who_waits_has_a_verb),
 	   TEST(lanes_are_told_of_their_own_warp), TEST(warps_beyond_the_mask_are_not_told_as_others),
