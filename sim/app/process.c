@@ -94,7 +94,7 @@ static int take_names(struct process *p, const char *set)
 static int no_script(const struct process *p, const struct process_options *o, int r)
 {
 	if (!o->scene || r != -ENOENT)
-		return process_fail(p, "script", r);
+		return process_fail(p, p->script.path ? p->script.path : "script", r);
 	fprintf(stderr, "%s: there is no scene '%s'; there are:\n", p->program, o->scene);
 	scene_list(p->vendor, o->scene_dir, stderr);
 	return 2;

@@ -72,22 +72,35 @@ static char *path_in(const char *directory, const char *name)
 	return asprintf(&path, "%s/%s", directory, name) < 0 ? NULL : path;
 }
 
-/* Directories in that of the vendor; who does not tell the kind of a file tells it when a scene is looked for in it. */
+/*
+ * Directories in that of the vendor, and links to some.  Of a link, and where the kind of a file is not told, a scene
+ * that is looked for in it tells what it is.
+ */
 static int is_directory(const struct dirent *d)
 {
-	return d->d_name[0] != '.' && (d->d_type == DT_DIR || d->d_type == DT_UNKNOWN);
+	return d->d_name[0] != '.' && (d->d_type == DT_DIR || d->d_type == DT_LNK || d->d_type == DT_UNKNOWN);
 }
 
-/* Look for a scene in the directories inside @p directory. */
-static int read_inside(const char *directory, const char *name, struct scene *ret)
+/*
+ * Look for a scene in the directories inside @p directory.  One that cannot be read does not hide one that can.
+ * @param r    What reading it in @p directory itself met, not 0.
+ * @param ret  Of that; without any, it is the first one that could not be read.
+ */
+static int read_inside(const char *directory, const char *name, int r, struct scene *ret)
 {
 	struct dirent **list = NULL;
-	int n = scandir(directory, &list, is_directory, alphasort), r = -ENOENT;
+	int n = scandir(directory, &list, is_directory, alphasort);
 
 	for (int i = 0; i < n; i++) {
-		if (r == -ENOENT) {
+		struct scene s = { 0 };
+		int e = r ? read_named(path_in(directory, list[i]->d_name), name, &s) : -ENOENT;
+
+		if (e == 0 || (r == -ENOENT && e != -ENOENT)) {
 			scene_deinit(ret);
-			r = read_named(path_in(directory, list[i]->d_name), name, ret);
+			*ret = s;
+			r = e;
+		} else {
+			scene_deinit(&s);
 		}
 		free(list[i]);
 	}
@@ -107,7 +120,7 @@ int scene_read(const char *vendor, const char *directory, const char *name, stru
 	if (!found)
 		return -ENOENT;
 	r = read_named(strdup(found), name, ret);
-	return r == -ENOENT ? read_inside(found, name, ret) : r;
+	return r < 0 ? read_inside(found, name, r, ret) : r;
 }
 
 void scene_deinit(struct scene *s)
@@ -125,15 +138,19 @@ static int is_scene(const struct dirent *d)
 	return n > strlen(SUFFIX) && !strcmp(d->d_name + n - strlen(SUFFIX), SUFFIX);
 }
 
-/* Print the name of a scene and its first line, without the "#". */
+/* Print the name of a scene and its first line, without the "#", or why it cannot be read. */
 static void list_one(const char *directory, char *file, FILE *to)
 {
 	struct scene s;
+	int r;
 
 	file[strlen(file) - strlen(SUFFIX)] = '\0';
-	if (!read_named(strdup(directory), file, &s)) {
+	r = read_named(strdup(directory), file, &s);
+	if (r == 0) {
 		s.text[strcspn(s.text, "\n")] = '\0';
 		fprintf(to, "  %-16s %s\n", file, s.text + strspn(s.text, "# "));
+	} else {
+		fprintf(to, "  %-16s cannot be read: %s\n", file, strerror(-r));
 	}
 	scene_deinit(&s);
 }

@@ -26,7 +26,7 @@ struct scene {
  * Read a scene.
  * @param vendor     The simulator's own: "amd" or "cuda".
  * @param directory  What lies in it is searched instead of the places above; NULL for those.
- * @param ret        Released with scene_deinit(), also after a failure.
+ * @param ret        Released with scene_deinit(), also after a failure; its path is then what could not be read.
  * @param name       Of a scene; or, with a slash in it, the path of a file.
  * @return 0, -ENOENT (no scene of that name), or what reading the file met.
  */

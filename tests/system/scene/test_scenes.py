@@ -177,6 +177,32 @@ def test_scenes_of_ones_own():
         assert run.returncode == 1 and run.stderr == place + "'dispatches': Invalid argument\n", run
 
 
+def test_what_cannot_be_read_hides_no_other_scene(tmp_path):
+    """A directory may be a link; and where no scene of a name can be read, it is said which file could not."""
+    amd = tmp_path / "amd"
+    for directory in amd / "a", amd / "b", tmp_path / "elsewhere":
+        directory.mkdir(parents=True)
+    (amd / "a" / "twice.scene").symlink_to("twice.scene")
+    (amd / "a" / "once.scene").symlink_to("once.scene")
+    (amd / "b" / "twice.scene").write_text("# of b\nname $x\n")
+    (amd / "c").symlink_to("../elsewhere")
+    (tmp_path / "elsewhere" / "linked.scene").write_text("# of a link\nname $x\n")
+    loop = "Too many levels of symbolic links"
+    argv = [BIN / "gpu-agent-simapp", "--kfd", "/nonexistent", "--scene-dir", tmp_path]
+    for name, file, why in (("twice", amd / "b" / "twice.scene:2", "'name $x': "), ("once", amd / "a" / "once.scene", loop),
+                            ("linked", amd / "c" / "linked.scene:2", "'name $x': ")):
+        run = subprocess.run([*argv, "--scene", name], capture_output=True, text=True, timeout=60)
+        assert run.returncode == 1 and run.stderr.startswith(f"simapp: {file}: {why}"), run
+    run = subprocess.run([*argv, "--list-scenes"], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0 and run.stdout.split("\n") == [
+        "a:", f"  once             cannot be read: {loop}", f"  twice            cannot be read: {loop}",
+        "b:", "  twice            of b", "c:", "  linked           of a link", ""], run
+    # Nor does one beside them.
+    (amd / "twice.scene").symlink_to("twice.scene")
+    run = subprocess.run([*argv, "--scene", "twice"], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 1 and run.stderr.startswith(f"simapp: {amd}/b/twice.scene:2: "), run
+
+
 @pytest.mark.parametrize(("text", "args", "why"), [
     ("name $x", (), "1: 'name $x': it names a parameter that was not let"),
     ("\n\nname a; name $", (), "3: 'name $': the name of a parameter must follow $"),
