@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Queues that are read while they run: what has moved between two reads is not told.  What is said of warps. */
+#include <endian.h>
 #include <stdarg.h>
 #include <stdlib.h>
 
@@ -980,6 +981,141 @@ static void polls_that_do_not_say_all_are_not_all(void)
 	}
 }
 
+/* Two waves poll one word, and a third one the same by another node: each leads to the rank once. */
+static void a_word_leads_to_its_rank_once(void)
+{
+	struct ranks r;
+	uint32_t word;
+
+	begin_ranks(&r);
+	add_spin(&r, 7, WORD, false);
+	add_spin(&r, 7, WORD + 8, false);
+	word = (uint32_t)r.l.n_nodes - 1;
+	add_spin(&r, 7, WORD + 8, false);
+	TEST_EQ_FATAL(look_add_wait(&r.l, RPC_WAIT_KIND_SPIN, RPC_WAIT_NODE_KIND_WAVE, "warp 3", 3, 0) != NULL, true);
+	r.l.waits[3].rpc.queue_id = 1;
+	r.l.waits[3].rpc.has_dispatch = true;
+	r.l.waits[3].rpc.dispatch = 7;
+	look_add_edge(&r.l, r.l.waits[3].node, word, WAITS_INFERRED, false);
+	add_ranks(&r);
+	TEST_EQ(r.l.n_waits, 4);
+	TEST_EQ(count_kind(&r, RPC_WAIT_NODE_KIND_RANK), 2);
+	TEST_EQ(count_ways(&r, RPC_WAIT_NODE_KIND_WORD), 3);
+	end_ranks(&r);
+}
+
+/* ------------------------------------------------------------------ who sleeps --------------- */
+
+#define SLEEPERS 258u
+#define S_SLEEP	 0xbf830001u
+
+/* AMD waves that sleep, each at a place of its own. */
+struct sleepers {
+	struct target target;
+	struct target_device device;
+	struct snapshot seen;
+	struct rpc_arena arena;
+	struct history *history;
+	struct look l;
+	struct wave waves[SLEEPERS];
+	struct look_code sites[SLEEPERS];
+	uint32_t of_wave[SLEEPERS];
+	bool is_collective[SLEEPERS];
+	struct location_kernel kernels[2];
+	struct rpc_why_get_result why;
+};
+
+static struct sleepers *begin_sleepers(uint32_t n, bool are_searched)
+{
+	const uint32_t word = htole32(S_SLEEP);
+	struct sleepers *s = calloc(1, sizeof(*s));
+	uint32_t number;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(s);
+	rpc_arena_init(&s->arena, 1 << 22);
+	s->target = (struct target){ .ops = &gfx12_5, .memory = { .fd = -1, .read = read_nothing } };
+	s->device.rpc = (struct rpc_device){ .gpu_id = 7, .has_gfx_target_version = true,
+					     .gfx_target_version = 120500 };
+	s->seen = (struct snapshot){ .devices = &s->device, .n_devices = 1,
+				     .waves = { .waves = s->waves, .n_waves = n } };
+	for (uint32_t i = 0; i < n; i++) {
+		s->waves[i] = (struct wave){ .pc = 0x1000 + 8 * i, .gpu_id = 7, .queue_id = 3, .site = i, .index = i,
+					     .state = RPC_WAVE_STATE_RUNNING, .has_dispatch = true };
+		s->sites[i] = (struct look_code){ .n = 8, .known = true, .is_searched = are_searched };
+		memcpy(s->sites[i].bytes + 4, &word, sizeof(word));
+		s->of_wave[i] = LOOK_NONE;
+	}
+	s->l = (struct look){ .target = &s->target, .arena = &s->arena, .seen = &s->seen, .sites = s->sites,
+			      .of_wave = s->of_wave, .is_collective = s->is_collective };
+	s->l.places.kernels = s->kernels;
+	s->l.places.n_kernels = ARRAY_SIZE(s->kernels);
+	s->l.now = history_begin(&s->history, 1, 0, &number);
+	s->l.missing = rpc_arena_array(&s->arena, LOOK_MISSING_MAX, sizeof(*s->l.missing));
+	make_object();
+	TEST_EQ_FATAL(code_set_init(&s->l.code, &s->target, &s->arena, 10000), 0);
+	return s;
+}
+
+static bool lacks_text(const struct sleepers *s, const char *text)
+{
+	for (size_t i = 0; i < s->l.n_missing; i++)
+		if (strstr(s->l.missing[i], text))
+			return true;
+	return false;
+}
+
+static void end_sleepers(struct sleepers *s)
+{
+	code_set_deinit(&s->l.code);
+	symbols_cache_destroy(s->target.code_cache);
+	history_free(s->history);
+	rpc_arena_deinit(&s->arena);
+	free(s);
+}
+
+static void sleepers_have_limits_and_it_is_said(void)
+{
+	static const struct {
+		uint32_t n;
+		bool are_searched, many_places, many_searches;
+		size_t told;
+	} rows[] = {
+		{ 64, true, false, false, 64 },	     { 65, true, true, false, 64 },
+		{ SLEEPERS, true, true, false, 64 }, { 64, false, false, false, 64 },
+		{ 256, false, true, false, 64 },     { 257, false, true, true, 64 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct sleepers *s = begin_sleepers(rows[i].n, rows[i].are_searched);
+
+		look_at_alone(&s->l, &s->why);
+		TEST_ROW_EQ(i, s->why.n_alone, rows[i].told);
+		TEST_ROW_EQ(i, lacks_text(s, "those at more than 64 places"), rows[i].many_places);
+		TEST_ROW_EQ(i, lacks_text(s, "those at more than 256 places"), rows[i].many_searches);
+		end_sleepers(s);
+	}
+}
+
+/* Collective operations beyond the sixteen that are looked at wait for their ranks as well. */
+static void launches_that_are_not_told_do_not_sleep(void)
+{
+	struct sleepers *s = begin_sleepers(19, true);
+
+	s->kernels[1].raw = "_Z42ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_tP11ncclDevCommmP8ncclWork";
+	for (uint32_t i = 0; i < 19; i++) {
+		s->waves[i].dispatch = i;
+		s->waves[i].kernel = i < 18;
+	}
+	look_at_collectives(&s->l, &s->why);
+	TEST_EQ(lacks_text(s, "those of more than 16 dispatches"), true);
+	for (uint32_t i = 0; i < 19; i++)
+		TEST_ROW_EQ(i, s->is_collective[i], i < 18);
+	look_at_alone(&s->l, &s->why);
+	TEST_EQ_FATAL(s->why.n_alone, 1);
+	TEST_EQ(s->why.alone[0].dispatch, 18);
+	end_sleepers(s);
+}
+
 /* ------------------------------------------------------------------ what it comes to --------- */
 
 /* A packet behind a dispatch, which waits for ranks, and of which a wave may wait for one of several. */
@@ -1072,4 +1208,5 @@ TEST_SUITE(worker_wait, TEST(warps_that_are_apart_are_read_in_one_call_for_each_
 	   TEST(one_thing_that_is_missing_hides_no_other), TEST(a_collective_operation_waits_for_ranks),
 	   TEST(who_polls_the_very_words_waits_once), TEST(polls_that_do_not_say_all_are_not_all),
 	   TEST(whether_ranks_last_is_not_known),
-	   TEST(ranks_do_not_excuse_who_else_is_waited_for));
+	   TEST(a_word_leads_to_its_rank_once), TEST(sleepers_have_limits_and_it_is_said),
+	   TEST(launches_that_are_not_told_do_not_sleep), TEST(ranks_do_not_excuse_who_else_is_waited_for));
