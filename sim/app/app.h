@@ -57,6 +57,15 @@ struct app_packet {
 /** A signal of the program. */
 struct app_signal;
 
+#define APP_AWAIT_MAX 2
+
+/** What a thread waits for. */
+struct app_await {
+	uint32_t events[APP_AWAIT_MAX], n;
+	bool all;    /**< For all of them, and not for the first. */
+	bool hidden; /**< Nobody can read the arguments while it waits. */
+};
+
 /** The program. */
 struct app {
 	struct process process; /**< The first member, so that the process's functions may cast. */
@@ -112,6 +121,10 @@ int device_queue_dispatch(struct app *a, uint32_t id, uint64_t descriptor, const
 			  const uint16_t group[3], const struct app_arguments *arguments);
 /** Make a signal, or set its value.  @return 0, -ENOMEM. */
 int device_signal_set(struct app *a, const char *name, int64_t value);
+/** Find the event of a signal, which gets one if it has none.  @return 0, -ENOENT, or what the driver says. */
+int device_signal_event(struct app *a, const char *name, uint32_t *ret_event);
+/** Create an event of the driver for signals.  @return 0, or what the driver says. */
+int device_event_create(struct app *a, uint32_t *ret_event);
 /** Find the address of a signal by its name.  @return 0, -ENOENT. */
 int device_signal_find(const struct app *a, const char *name, uint64_t *ret);
 /** Map the first 64 KiB of a file at an address, without reading it.  @return 0, -errno. */
@@ -151,8 +164,8 @@ int object_address(const struct app *a, const char *text, uint64_t *ret);
 /* ---- threads.c ---- */
 /** Start the thread that waits for error and memory events, as the runtime's own thread does. */
 int threads_start_events(struct app *a);
-/** Start a thread that waits for an event, as a program does that waits for its work.  @return 0 or -errno. */
-int threads_start_waiter(struct app *a, uint32_t event);
+/** Start a thread that waits for events, as a program does that waits for its work.  @return 0 or -errno. */
+int threads_start_waiter(struct app *a, const struct app_await *what);
 /** Start threads that wait; SIGUSR2 to one of them ends it.  @param name  Of each; NULL: none of its own. */
 int threads_start_sleepers(unsigned int n, const char *name);
 /** Raise @p n real-time signals against this process, @p pause_us apart, in the background. */

@@ -149,6 +149,11 @@ static int event_create(struct app *a, uint32_t type, bool auto_reset, uint32_t 
 	return r;
 }
 
+int device_event_create(struct app *a, uint32_t *ret_event)
+{
+	return event_create(a, KFDABI_EVENT_SIGNAL, true, ret_event);
+}
+
 int device_open(struct app *a)
 {
 	struct kfdabi_get_process_apertures_new_args ap = { 0 };
@@ -177,7 +182,7 @@ int device_open(struct app *a)
 	a->process.status->r_debug = (uint64_t)(uintptr_t)&_amdgpu_r_debug;
 	/* Without auto_reset one fault would be delivered for ever. */
 	r = event_create(a, KFDABI_EVENT_MEMORY, true, &a->memory_event);
-	return r ? r : event_create(a, KFDABI_EVENT_SIGNAL, true, &a->wake_event);
+	return r ? r : device_event_create(a, &a->wake_event);
 }
 
 int device_runtime(struct app *a, uint32_t mode)
@@ -252,7 +257,7 @@ static int area_create(struct app *a, const struct app_gpu *g, struct simapp_que
 
 	if (!area)
 		return -ENOMEM;
-	r = event_create(a, KFDABI_EVENT_SIGNAL, true, &q->error_event);
+	r = device_event_create(a, &q->error_event);
 	if (r)
 		return r;
 	area_init(g, area, debug, error_word, q->error_event);
@@ -462,7 +467,7 @@ int device_queue_signal(struct app *a, uint32_t id, int64_t value, uint32_t *ret
 		return -ENOENT;
 	if (!s)
 		return -ENOMEM;
-	r = event_create(a, KFDABI_EVENT_SIGNAL, true, ret_event);
+	r = device_event_create(a, ret_event);
 	/* The mailbox would be a slot of the driver's page of events. */
 	*s = (struct signal){ .kind = 1, .value = value, .mailbox = (uint64_t)(uintptr_t)s + 128, .event = *ret_event };
 	if (!r)

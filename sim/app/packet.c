@@ -3,6 +3,7 @@
 #include "app.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +20,7 @@
 /* A signal, as amd_hsa_signal.h of ROCr has it. */
 struct app_signal {
 	int64_t kind, value;
-	uint64_t words[6];
+	uint64_t mailbox, event, words[4];
 	struct app_signal *next;
 	char name[32];
 };
@@ -48,6 +49,22 @@ int device_signal_set(struct app *a, const char *name, int64_t value)
 		a->signals = s;
 	}
 	__atomic_store_n(&s->value, value, __ATOMIC_RELEASE);
+	return 0;
+}
+
+int device_signal_event(struct app *a, const char *name, uint32_t *ret_event)
+{
+	struct app_signal *s = find(a, name);
+	int r = !s ? -ENOENT : s->event ? 0 : device_event_create(a, ret_event);
+
+	if (r)
+		return r;
+	if (!s->event) {
+		/* It would be a slot of the driver's page of events. */
+		s->mailbox = (uint64_t)(uintptr_t)s + offsetof(struct app_signal, words);
+		s->event = *ret_event;
+	}
+	*ret_event = (uint32_t)s->event;
 	return 0;
 }
 

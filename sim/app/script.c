@@ -406,14 +406,33 @@ static int cmd_control(struct app *a, const struct words *w)
 /* A thread waits for the work of a queue. */
 static int cmd_wait(struct app *a, const struct words *w)
 {
+	struct app_await what = { .n = 1 };
 	uint64_t id, value;
-	uint32_t event = 0;
 	int r;
 
 	if (w->n < 2 || words_number(w, 1, 0, UINT32_MAX, &id) || words_number(w, 2, 1, INT32_MAX, &value))
 		return -EINVAL;
-	r = device_queue_signal(a, (uint32_t)id, (int64_t)value, &event);
-	return r ? r : threads_start_waiter(a, event);
+	r = device_queue_signal(a, (uint32_t)id, (int64_t)value, &what.events[0]);
+	return r ? r : threads_start_waiter(a, &what);
+}
+
+/* Threads wait for a signal, or for it and for what nobody does. */
+static int cmd_await(struct app *a, const struct words *w)
+{
+	const char *how = w->n > 3 ? w->w[3] : "one";
+	const bool two = !strcmp(how, "any") || !strcmp(how, "all");
+	struct app_await what = { .n = two ? 2 : 1, .all = !strcmp(how, "all"), .hidden = !strcmp(how, "hidden") };
+	uint64_t n;
+	int r;
+
+	if (w->n < 2 || words_number(w, 2, 1, 1000, &n) || (!two && !what.hidden && strcmp(how, "one")))
+		return -EINVAL;
+	r = device_signal_event(a, w->w[1], &what.events[0]);
+	if (!r && two)
+		r = device_event_create(a, &what.events[1]);
+	for (uint64_t i = 0; i < n && !r; i++)
+		r = threads_start_waiter(a, &what);
+	return r;
 }
 
 static int cmd_swap(struct app *a, const struct words *w)
@@ -474,6 +493,7 @@ static const struct {
 	{ "wait-line", cmd_wait_line, "ready, then wait for a line on stdin" },
 	{ "sleepers", cmd_sleepers, "N [NAME...]: threads that wait, each until it gets SIGUSR2" },
 	{ "wait", cmd_wait, "QUEUE [VALUE]: a thread that waits for the work of a queue, whose signal has that value (1; 0: done)" },
+	{ "await", cmd_await, "SIGNAL [N [one|any|all|hidden]]: threads that wait for a signal, for it or another one, for both; or whose arguments nobody can read" },
 	{ "swap", cmd_swap, "QUEUE QUEUE: exchange the signals that packets of the two queues complete" },
 	{ "fault", cmd_fault, "[QUEUE [CODES]]: wave exception (default queue 0, code 5)" },
 	{ "memfault", cmd_memfault, "[GPU [ADDRESS]]: memory violation" },

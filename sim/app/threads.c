@@ -3,14 +3,19 @@
 #include "app.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+#include "base/fd.h"
 #include "libkfdtrap/src/kfd_abi.h"
 
 /* ---- the runtime's event thread ---- */
@@ -76,42 +81,69 @@ int threads_start_events(struct app *a)
 
 /* ---- threads that wait for work ---- */
 
-/* Who waits, and for what. */
+/* Who waits, and for what.  It stays as long as the program, whose threads do. */
 struct waiter {
 	const struct app *a;
-	uint32_t event;
+	struct app_await what;
+	struct kfdabi_wait_events_args *args; /* A page of its own. */
+	pid_t tid;
 };
 
 static void *wait_run(void *arg)
 {
-	const struct waiter w = *(struct waiter *)arg;
-	struct kfdabi_event_data e;
+	struct waiter *w = arg;
+	struct kfdabi_event_data e[APP_AWAIT_MAX];
 
-	free(arg);
+	__atomic_store_n(&w->tid, gettid(), __ATOMIC_RELEASE);
 	for (;;) {
-		struct kfdabi_wait_events_args args = {
-			.events_ptr = (uint64_t)(uintptr_t)&e, .num_events = 1, .timeout_ms = UINT32_MAX,
-		};
-
-		memset(&e, 0, sizeof(e));
-		e.event_id = w.event;
-		if (ioctl(w.a->kfd, (unsigned long)KFDABI_IOC_WAIT_EVENTS, &args) == 0 || errno != EINTR)
+		memset(e, 0, sizeof(e));
+		for (uint32_t i = 0; i < w->what.n; i++)
+			e[i].event_id = w->what.events[i];
+		*w->args = (struct kfdabi_wait_events_args){ .events_ptr = (uint64_t)(uintptr_t)e,
+							     .num_events = w->what.n,
+							     .wait_for_all = w->what.all,
+							     .timeout_ms = UINT32_MAX };
+		/* Hidden arguments are not written again: the driver could not tell its answer either. */
+		if (ioctl(w->a->kfd, (unsigned long)KFDABI_IOC_WAIT_EVENTS, w->args) == 0 || errno != EINTR ||
+		    w->what.hidden)
 			return NULL; /* The work is done, or the device is gone. */
 	}
 }
 
-int threads_start_waiter(struct app *a, uint32_t event)
+/* Take the arguments away when the thread waits: the driver has its own copy by then. */
+static int hide(struct waiter *w)
+{
+	char path[48], text[256];
+	ssize_t n;
+
+	for (int i = 0; i < 10000; i++, process_pause_us(1000)) {
+		snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)__atomic_load_n(&w->tid, __ATOMIC_ACQUIRE));
+
+		auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+		n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+		text[n < 0 ? 0 : n] = '\0';
+		if (strstr(text, " 0xc0184b0c "))
+			return mprotect(w->args, (size_t)sysconf(_SC_PAGESIZE), PROT_NONE) < 0 ? -errno : 0;
+	}
+	return -ETIMEDOUT;
+}
+
+int threads_start_waiter(struct app *a, const struct app_await *what)
 {
 	struct waiter *w = malloc(sizeof(*w));
 	int r;
 
 	if (!w)
 		return -ENOMEM;
-	*w = (struct waiter){ a, event };
-	r = process_start_thread(wait_run, w, false);
-	if (r < 0)
+	*w = (struct waiter){ .a = a, .what = *what };
+	w->args = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	r = w->args == MAP_FAILED ? -ENOMEM : process_start_thread(wait_run, w, false);
+	if (r < 0) {
 		free(w);
-	return r;
+		return r;
+	}
+	return what->hidden ? hide(w) : 0;
 }
 
 /* ---- sleepers ---- */
