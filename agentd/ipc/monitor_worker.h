@@ -46,7 +46,7 @@ struct ipc_store {
 	uint32_t type;
 };
 
-/** A worker needs somebody who reads what the threads of its target do, for a record of its rule. */
+/** A worker needs somebody who reads what the threads of its target do. */
 struct ipc_threads {
 	uint32_t type;
 };

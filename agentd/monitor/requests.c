@@ -258,11 +258,11 @@ static int on_threads(struct monitor *s, struct worker *k, const void *msg, uint
 {
 	int r = s->stop_at ? -ESHUTDOWN : workers_start_reader(&s->workers, k, fds[0]);
 
-	/* Faults that follow closely upon each other have more readers than there may be; their records say so. */
+	/* Faults that follow closely upon each other have more readers than there may be; what lacks them says so. */
 	if (r == -EBUSY)
-		log_debug("the threads of process %d are read for other records", (int)k->target);
+		log_debug("the threads of process %d are being read already", (int)k->target);
 	else if (r < 0)
-		log_warning("the threads of process %d are not read for its record: %s", (int)k->target, strerror(-r));
+		log_warning("the threads of process %d are not read: %s", (int)k->target, strerror(-r));
 	return 0;
 }
 

@@ -15,7 +15,7 @@ worker_kfd_src := $(addprefix agentd/worker/kfd/,attach.c code.c core_code.c cor
 worker_cuda_src := $(addprefix agentd/worker/cuda/,arguments.c attach.c code.c connect.c core_arguments.c core_read.c core_registers.c core_state.c \
 	core_write.c devices.c errors.c events.c exception.c exited.c probe.c registers.c rescue.c tracer.c users.c warp.c warp_registers.c \
 	waves.c)
-worker_wait_src := $(addprefix agentd/worker/wait/,absent.c alone.c blocks.c clusters.c collectives.c grids.c history.c hostcalls.c look.c mbarriers.c memory.c nccl.c polls.c queues.c ranks.c receives.c spins.c text.c warps.c)
+worker_wait_src := $(addprefix agentd/worker/wait/,absent.c alone.c blocks.c clusters.c collectives.c grids.c history.c hostcalls.c look.c mbarriers.c memory.c nccl.c polls.c queues.c ranks.c receives.c spins.c text.c threads.c warps.c)
 worker_rule_src := $(addprefix agentd/worker/rule/,core.c engine.c hold.c rate_limit.c store_link.c threads.c)
 worker_value_src := $(addprefix agentd/worker/value/,built_in.c evaluate.c frame.c groups.c lanes.c members.c memory.c registers.c request.c)
 worker_session_src := $(addprefix agentd/worker/session/,core_output.c exception.c exception_report.c handlers.c \

@@ -160,10 +160,10 @@ static int read_core(struct host_core *h, struct rpc_arena *a, const struct rpc_
 		     struct agent_err *err)
 {
 	struct reading_from from = { .core = &h->memory, .is_mixed = h->is_own, .environment_fd = -1, .maps_fd = -1,
-				     .root_fd = -1, .tasks = &h->tasks, .native = !p->has_native || p->native };
+				     .root_fd = -1, .tasks = &h->tasks };
 	struct reading *r = calloc(1, sizeof(*r));
 
-	if (!r || reading_take_queues(&from, a, p) < 0 || reading_init(r, &from) < 0) {
+	if (!r || reading_take_params(&from, a, p) < 0 || reading_init(r, &from) < 0) {
 		free(r);
 		return agent_err_no_memory(err, "read the core");
 	}

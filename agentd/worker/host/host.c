@@ -151,13 +151,12 @@ static int fill_from(struct host_worker *h, struct rpc_arena *a, const struct rp
 {
 	*ret = (struct reading_from){ .memory = &h->memory, .maps_fd = h->maps_fd, .environment_fd = h->environment_fd,
 				      .root_fd = h->root_fd,
-				      .tasks = &h->tasks, .children = p->has_children && p->children,
-				      .native = !p->has_native || p->native };
+				      .tasks = &h->tasks, .children = p->has_children && p->children };
 	if (p->has_stop && p->stop && h->stops.pid) {
 		h->stops.budget_us = 1000 * (p->has_max_stop_ms ? p->max_stop_ms : STOPS_MS);
 		ret->stops = &h->stops;
 	}
-	return reading_take_queues(ret, a, p);
+	return reading_take_params(ret, a, p);
 }
 
 static int do_stacks(void *ctx, struct rpc_call *call, struct rpc_arena *arena,

@@ -452,7 +452,7 @@ static void read_process(struct reading *r)
 
 	if (r->from.children)
 		read_children(r);
-	if (r->from.environment_fd < 0 || rank_read(r->from.environment_fd, &rank) < 0)
+	if (!r->from.frames || r->from.environment_fd < 0 || rank_read(r->from.environment_fd, &rank) < 0)
 		return;
 	pthread_mutex_lock(&r->mutex);
 	r->rank = rank;
@@ -517,7 +517,7 @@ static int read_tasks(struct reading *r)
 
 static int read_stacks(struct reading *r)
 {
-	int e = read_all(r);
+	int e = r->from.frames ? read_all(r) : memory_guard_refresh(&r->guard);
 
 	if (e == 0 && r->from.native)
 		e = read_natives(r);
@@ -567,7 +567,8 @@ static void *run(void *ctx)
 
 	/* Behind these, because the program may have put its environment where a read never ends. */
 	read_process(r);
-	note_files(r);
+	if (r->from.frames)
+		note_files(r);
 	if (check_alive(r) < 0)
 		e = -ESRCH;
 	pthread_mutex_lock(&r->mutex);
@@ -585,7 +586,7 @@ static void *run(void *ctx)
 
 /* ------------------------------------------------------------------ life --------------------- */
 
-int reading_take_queues(struct reading_from *from, struct rpc_arena *a, const struct rpc_host_stacks_params *p)
+int reading_take_params(struct reading_from *from, struct rpc_arena *a, const struct rpc_host_stacks_params *p)
 {
 	struct event_queue *queues = rpc_arena_array(a, p->n_queues, sizeof(*queues));
 
@@ -597,6 +598,8 @@ int reading_take_queues(struct reading_from *from, struct rpc_arena *a, const st
 		queues[i] = (struct event_queue){ q->queue_id, q->gpu_id, q->ring_base, q->ring_bytes, q->read_pointer,
 						  q->write_pointer };
 	}
+	from->frames = !p->has_frames || p->frames;
+	from->native = from->frames && (!p->has_native || p->native);
 	from->queues = queues;
 	from->n_queues = p->n_queues;
 	return 0;

@@ -77,6 +77,7 @@ struct reading_from {
 	const struct event_queue *queues; /**< Of the process; may be none. */
 	size_t n_queues;
 	bool children; /**< List child processes, too. */
+	bool frames;   /**< Read more than what threads are blocked in and wait for. */
 	bool native;   /**< Read native frames, too. */
 	struct stops *stops; /**< NULL: no thread is stopped for them. */
 };
@@ -111,8 +112,12 @@ struct reading {
 
 /** Say that something is missing. */
 void reading_note(struct reading *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/** Take the queues that a call names.  @param a  Holds them.  @return 0, -ENOMEM. */
-int reading_take_queues(struct reading_from *from, struct rpc_arena *a, const struct rpc_host_stacks_params *p);
+/**
+ * Take the frames that a call asks for, and the queues that it names.
+ * @param a  Holds these.
+ * @return 0, -ENOMEM.
+ */
+int reading_take_params(struct reading_from *from, struct rpc_arena *a, const struct rpc_host_stacks_params *p);
 /** @return 0 or -errno. */
 int reading_init(struct reading *r, const struct reading_from *from);
 /**

@@ -101,35 +101,25 @@ static void on_patience(evutil_socket_t fd, short what, void *user)
 
 /* ------------------------------------------------------------------ asking ------------------- */
 
-static int write_question(const struct rule_threads *t, const struct rpc_gpu_snapshot_result *seen, bool native,
-			  struct out *ret)
-{
-	struct rpc_host_stacks_params p = { .pid = (uint32_t)t->host->target->facts.pid, .has_native = true,
-					    .native = native };
-	auto_rpc_arena struct rpc_arena arena;
-	int r;
-
-	rpc_arena_init(&arena, 0);
-	r = rpc_queue_places(&arena, seen->queues, seen->n_queues, &p);
-	if (r < 0)
-		return r;
-	rpc_host_stacks_params_encode(ret, &p);
-	return out_error(ret);
-}
-
-static int send_question(struct rule_threads *t, const struct out *text)
+int rule_threads_send(int monitor, const struct rpc_host_stacks_params *p, struct ipc_link *ret)
 {
 	const struct ipc_threads ask = { .type = IPC_THREADS };
-	const struct ipc_head head = { .type = IPC_CALL, .number = RPC_METHOD_HOST_STACKS, .id = 1,
-				       .size = text->size };
-	int fd, r = ipc_send_pair(t->host->deadline->fd, &ask, sizeof(ask), &fd);
+	struct ipc_head head = { .type = IPC_CALL, .number = RPC_METHOD_HOST_STACKS, .id = 1 };
+	auto_out struct out text;
+	int fd, r;
 
+	out_init(&text, IPC_TEXT_MAX);
+	rpc_host_stacks_params_encode(&text, p);
+	r = out_error(&text);
+	if (r == 0)
+		r = ipc_send_pair(monitor, &ask, sizeof(ask), &fd);
 	if (r < 0)
 		return r;
-	ipc_link_init(&t->link, fd);
-	r = ipc_link_send(&t->link, &head, text->data);
+	ipc_link_init(ret, fd);
+	head.size = text.size;
+	r = ipc_link_send(ret, &head, text.data);
 	/* Nothing is in the socket yet: it has room. */
-	return r == 0 && ipc_link_has_queued(&t->link) ? -EAGAIN : r;
+	return r == 0 && ipc_link_has_queued(ret) ? -EAGAIN : r;
 }
 
 static int listen_for(struct rule_threads *t, uint32_t ms)
@@ -146,15 +136,17 @@ static int listen_for(struct rule_threads *t, uint32_t ms)
 int rule_threads_ask(struct rule_threads *t, const struct rpc_gpu_snapshot_result *seen, bool native,
 		     uint32_t timeout_ms)
 {
-	auto_out struct out text;
+	struct rpc_host_stacks_params p = { .pid = (uint32_t)t->host->target->facts.pid, .has_native = true,
+					    .native = native };
+	auto_rpc_arena struct rpc_arena arena;
 	int r;
 
 	if (rule_threads_are_asked(t))
 		return -EBUSY;
-	out_init(&text, IPC_TEXT_MAX);
-	r = write_question(t, seen, native, &text);
+	rpc_arena_init(&arena, 0);
+	r = rpc_queue_places(&arena, seen->queues, seen->n_queues, &p);
 	if (r == 0)
-		r = send_question(t, &text);
+		r = rule_threads_send(t->host->deadline->fd, &p, &t->link);
 	if (r == 0)
 		r = listen_for(t, timeout_ms);
 	if (r < 0)

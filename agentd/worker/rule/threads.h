@@ -23,6 +23,13 @@ struct rule_engine;
  */
 typedef void (*rule_threads_fn)(struct rule_engine *w, const char *text, size_t size, const char *why);
 
+/**
+ * Ask the monitor for a reader of threads, and that one a question.
+ * @param monitor  The socket to it.
+ * @param ret      Where the answer comes; release it also after a failure.
+ * @return 0, -errno.
+ */
+int rule_threads_send(int monitor, const struct rpc_host_stacks_params *p, struct ipc_link *ret);
 /** Starts as RULE_THREADS_NULL, then rule_threads_init(). */
 struct rule_threads {
 	const struct rule_host *host;

@@ -182,7 +182,7 @@ static int do_snapshot(void *ctx, struct rpc_call *call, struct rpc_arena *arena
 		r = snapshot_tell(s->target, arena, &o, &seen, ret, err);
 	if (r == 0 && params->why && o.waves)
 		r = handlers_tell_waits(s, arena, &seen, group_of, look_up_ms(end_ns),
-					params->has_since ? &params->since : NULL, ret, err);
+					params->has_since ? &params->since : NULL, true, ret, err);
 	if (r < 0)
 		return r;
 	if (o.no_stop)

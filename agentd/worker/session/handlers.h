@@ -58,10 +58,11 @@ int handlers_why_get(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
  * @param group_of    The group of each wave; NULL when there are no waves.
  * @param look_up_ms  Time to look up code.
  * @param since       The sample to compare with; NULL: none.
+ * @param threads     Also ask which threads wait for packets, which takes a process, and up to a second.
  * @return 0, or negative with @p err.
  */
 int handlers_tell_waits(struct session *s, struct rpc_arena *a, const struct snapshot *seen, const uint32_t *group_of,
-			uint32_t look_up_ms, const uint32_t *since, struct rpc_gpu_snapshot_result *doc,
+			uint32_t look_up_ms, const uint32_t *since, bool threads, struct rpc_gpu_snapshot_result *doc,
 			struct agent_err *err);
 
 /* handlers_wave.c */

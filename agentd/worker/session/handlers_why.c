@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* why.get: what waits, for whom, and who does not come. */
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 
+#include "agentd/ipc/frontend_worker.h"
 #include "agentd/worker/process/late_memory.h"
+#include "agentd/worker/rule/threads.h"
 #include "agentd/worker/session/handlers.h"
 #include "agentd/worker/wait/wait.h"
 #include "base/clock.h"
@@ -17,6 +20,83 @@ static struct late_memory *memory_of(struct session *s)
 	if (!s->late_memory && !s->target->memory.read && s->target->ops->vendor == RPC_VENDOR_AMD)
 		s->late_memory = late_memory_create(&s->target->memory);
 	return s->late_memory;
+}
+
+/* ------------------------------------------------------------------ threads ------------------ */
+
+/* Most answers take some ten milliseconds, of which a new process takes most. */
+#define THREADS_MS 1000
+
+/* Who asks, and until when a call may wait for what it reads. */
+struct threads {
+	const struct session *session;
+	uint64_t late_ns;
+	struct wait_threads how;
+};
+
+static const char *take_answer(struct rpc_arena *a, const struct ipc_message *m, struct rpc_host_stacks_result *ret)
+{
+	struct agent_err err = { 0 };
+	struct json_object *obj = NULL;
+	struct rpc_decoder d;
+	int r;
+
+	if (m->head.type == IPC_ERROR && agent_err_decode_text(m->text, m->head.size, &err) == 0)
+		return rpc_arena_strdup(a, err.message);
+	r = m->head.type == IPC_REPLY ? rpc_json_parse(m->text, m->head.size, &obj, NULL) : -EPROTO;
+	rpc_decoder_init_lenient(&d, "threads", a, NULL);
+	if (r == 0)
+		r = rpc_host_stacks_result_decode(&d, obj, ret);
+	rpc_json_put(obj);
+	return r < 0 ? "the answer makes no sense, or does not fit into memory" : NULL;
+}
+
+/* @return as ipc_link_recv(), and -ETIME. */
+static int wait_for_answer(struct ipc_link *link, uint64_t late, struct ipc_message *ret)
+{
+	int r;
+
+	do {
+		struct pollfd p = { .fd = link->fd, .events = POLLIN };
+
+		if (poll(&p, 1, clock_left_ms(late)) < 0 && errno != EINTR)
+			return -errno;
+		r = ipc_link_recv(link, ret);
+	} while (r == -EAGAIN && clock_left_ms(late));
+	return r == -EAGAIN ? -ETIME : r;
+}
+
+/* A signal that ends the session waits until then, as it does for all else that a call reads. */
+static const char *read_threads(void *ctx, struct rpc_arena *a, const struct rpc_host_stacks_params *p,
+				struct rpc_host_stacks_result *ret)
+{
+	const struct threads *t = ctx;
+	const uint64_t late = clock_deadline_ms(THREADS_MS);
+	struct ipc_link link = IPC_LINK_NULL;
+	struct ipc_message m;
+	const char *why = NULL;
+	int r = rule_threads_send(t->session->deadline.fd, p, &link);
+
+	if (r == 0)
+		r = wait_for_answer(&link, late < t->late_ns ? late : t->late_ns, &m);
+	if (r == 1) {
+		why = take_answer(a, &m, ret);
+		ipc_message_deinit(&m);
+	} else if (r == -ETIME) {
+		why = "they were not read in time";
+	} else {
+		why = "their reader ended without an answer, or there is none";
+	}
+	ipc_link_deinit(&link);
+	return why;
+}
+
+/* Whoever serves a core file has no threads that wait. */
+static const struct wait_threads *threads_of(const struct session *s, uint32_t ms, struct threads *room)
+{
+	*room = (struct threads){ .session = s, .late_ns = clock_deadline_ms(ms),
+				  .how = { .read = read_threads, .ctx = room } };
+	return s->target->memory.read || s->target->origin ? NULL : &room->how;
 }
 
 /* For how long queues have stood still so far: clients kept them suspended, or the agent looked or wrote a core. */
@@ -38,10 +118,12 @@ static bool is_listed(const struct rpc_gpu_snapshot_result *doc, const char *tex
 }
 
 int handlers_tell_waits(struct session *s, struct rpc_arena *a, const struct snapshot *seen, const uint32_t *group_of,
-			uint32_t look_up_ms, const uint32_t *since, struct rpc_gpu_snapshot_result *doc,
+			uint32_t look_up_ms, const uint32_t *since, bool threads, struct rpc_gpu_snapshot_result *doc,
 			struct agent_err *err)
 {
-	struct wait_options o = { .look_up_ms = look_up_ms, .memory = memory_of(s), .stood_ns = stood_ns(s),
+	struct threads room;
+	struct wait_options o = { .look_up_ms = look_up_ms, .memory = memory_of(s),
+				  .threads = threads ? threads_of(s, look_up_ms, &room) : NULL, .stood_ns = stood_ns(s),
 				  .has_since = since != NULL, .since = since ? *since : 0 };
 	int r;
 
@@ -71,6 +153,7 @@ int handlers_why_get(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 					       .registers = s->target->ops->vendor == RPC_VENDOR_AMD };
 	struct wait_options o = { .has_since = params->has_since, .since = params->since };
 	uint32_t retry_ms, left_ms, ms = params->has_max_stop_ms ? params->max_stop_ms : HANDLERS_STOP_MS;
+	struct threads threads;
 	struct snapshot seen;
 	int r;
 
@@ -88,5 +171,6 @@ int handlers_why_get(void *ctx, struct rpc_call *call, struct rpc_arena *arena,
 	o.memory = memory_of(s);
 	o.stood_ns = stood_ns(s);
 	o.look_up_ms = left_ms < HANDLERS_LOOK_UP_MS ? left_ms : HANDLERS_LOOK_UP_MS;
+	o.threads = threads_of(s, o.look_up_ms, &threads);
 	return wait_tell(s->target, arena, &o, &seen, &s->looks, ret, err);
 }

@@ -58,7 +58,8 @@ static int subscribe(void *session, uint64_t exceptions, struct agent_err *err)
 static int tell_waits(void *session, struct rpc_arena *a, const struct snapshot *seen, const uint32_t *group_of,
 		      uint32_t look_up_ms, struct rpc_gpu_snapshot_result *doc, struct agent_err *err)
 {
-	return handlers_tell_waits(session, a, seen, group_of, look_up_ms, NULL, doc, err);
+	/* The target waits for its fault, and a record has the threads by itself. */
+	return handlers_tell_waits(session, a, seen, group_of, look_up_ms, NULL, false, doc, err);
 }
 
 static void target_ended(void *session)

@@ -367,10 +367,14 @@ static void add_host(struct look *l, struct look_wait *w, const struct caller *f
 	const char *calls = calls_text(l, from, &c->calls, "");
 	const bool firm = is_firm(from, c);
 	const enum waits_end end = firm ? WAITS_END_HOST : WAITS_END_UNKNOWN;
-	const uint32_t node = look_add_node(l, RPC_WAIT_NODE_KIND_HOST, end, host_text(l, calls, find_listener(l)));
+	const int64_t listener = find_listener(l);
+	const uint32_t node = look_add_node(l, listener > 0 ? RPC_WAIT_NODE_KIND_THREAD : RPC_WAIT_NODE_KIND_HOST, end,
+					    host_text(l, calls, listener));
 
 	if (node == LOOK_NONE)
 		return;
+	l->nodes[node].rpc.has_tid = listener > 0;
+	l->nodes[node].rpc.tid = listener > 0 ? (uint32_t)listener : 0;
 	l->nodes[node].may_come = !firm;
 	look_add_edge(l, w->node, node, WAITS_INFERRED, false);
 	w->rpc.missing = rpc_arena_array(l->arena, 1, sizeof(*w->rpc.missing));

@@ -538,7 +538,7 @@ static void find_waits(struct look *l, struct rpc_why_get_result *ret)
 		look_at_hostcalls(l);
 		/* Packets wait for what waits for other ranks. */
 		look_at_collectives(l, ret);
-		look_at_queues(l);
+		look_at_queues(l, ret);
 	}
 	look_at_alone(l, ret);
 }
@@ -546,7 +546,8 @@ static void find_waits(struct look *l, struct rpc_why_get_result *ret)
 int wait_tell(struct target *t, struct rpc_arena *a, const struct wait_options *o, const struct snapshot *seen,
 	      struct history **history, struct rpc_why_get_result *ret, struct agent_err *err)
 {
-	struct look l = { .target = t, .arena = a, .seen = seen, .memory = o->memory };
+	struct look l = { .target = t, .arena = a, .seen = seen, .memory = o->memory,
+			  .threads = o->threads };
 	int r;
 
 	l.missing = rpc_arena_array(a, LOOK_MISSING_MAX, sizeof(*l.missing));

@@ -11,6 +11,8 @@
 #include "waits/graph.h"
 #include "waits/poll.h"
 
+struct wait_threads;
+
 /** Most waits that are told apart, and parties of one that are named. */
 #define LOOK_WAITS_MAX	 256u
 #define LOOK_PARTIES_MAX 64u
@@ -73,6 +75,7 @@ struct look {
 	struct look_code *sites; /**< By wave.site. */
 
 	struct late_memory *memory; /**< NULL: of a core, or there is no thread. */
+	const struct wait_threads *threads; /**< NULL: nobody reads those of the process. */
 	bool has_ranges;
 	struct look_range {
 		uint64_t begin, end;
@@ -319,8 +322,25 @@ void look_add_ranks(struct look *l, const struct wave *first, const struct look_
 
 /* queues.c */
 
-/** Find the queues that wait; the waits of waves are known. */
-void look_at_queues(struct look *l);
+/** Find the queues that wait, and the threads that wait for them; the waits of waves are known. */
+void look_at_queues(struct look *l, struct rpc_why_get_result *ret);
+
+/* threads.c */
+
+/** A thread that waits for a packet. */
+struct look_waiter {
+	uint32_t tid;
+	const char *name; /**< NULL: not known. */
+	uint32_t queue_id, gpu_id;
+	uint64_t dispatch;
+};
+
+/**
+ * Find the threads that wait for packets of these queues.
+ * @param ret  In the arena.
+ * @return how many there are.
+ */
+size_t look_find_waiters(struct look *l, const struct rpc_queue *queues, size_t n, struct look_waiter **ret);
 
 /* text.c */
 

@@ -481,7 +481,102 @@ static uint32_t keeper(struct lines *s, struct line *q)
 	return q->node;
 }
 
-void look_at_queues(struct look *l)
+/* ------------------------------------------------------------------ threads that wait for it - */
+
+static const char *waiter_text(struct lines *s, const struct line *q, uint32_t i, const struct look_waiter *w)
+{
+	const bool waits = i == q->front && q->node != LOOK_NONE && s->look->nodes[q->node].rpc.has_wait;
+
+	return rpc_arena_printf(s->look->arena, "thread %u (%s) waits for %s, which %s", w->tid, w->name ? w->name : "",
+				packet_text(s, q, i), q->runs[i] ? "runs" : waits ? "waits" : "has not started");
+}
+
+/* @return how many packets that are not done give a signal. */
+static uint32_t count_givers(const struct lines *s, uint64_t signal)
+{
+	uint32_t n = 0;
+
+	for (size_t k = 0; k < s->n; k++)
+		for (uint32_t i = 0; i < s->list[k].n; i++)
+			n += s->list[k].packets[i].completion_signal == signal;
+	return n;
+}
+
+/*
+ * Is the packet still not done?  A thread that nobody has woken although it is, host.stacks tells.  The packet's place
+ * may be another one's when the queue has gone on.
+ */
+static bool is_open(const struct lines *s, const struct line *q, uint32_t i)
+{
+	uint64_t read, value;
+
+	return get_u64(s, q->packets[i].completion_signal + WAITS_SIGNAL_VALUE, &value) && (int64_t)value > 0 &&
+	       get_u64(s, q->queue->read_pointer, &read) && read == q->read;
+}
+
+static struct line *line_of(const struct lines *s, const struct look_waiter *w)
+{
+	for (size_t k = 0; k < s->n; k++) {
+		struct line *q = &s->list[k];
+
+		if (q->queue->queue_id == w->queue_id && q->queue->gpu_id == w->gpu_id && w->dispatch - q->read < q->n)
+			return q;
+	}
+	return NULL;
+}
+
+static void add_waiter(struct lines *s, const struct look_waiter *w, struct rpc_why_get_result *ret)
+{
+	struct line *q = line_of(s, w);
+	const uint32_t i = q ? (uint32_t)(w->dispatch - q->read) : 0;
+	struct look *l = s->look;
+	enum waits_confidence c;
+	uint32_t node;
+
+	if (!q || !q->packets[i].completion_signal || !is_open(s, q, i))
+		return;
+	c = count_givers(s, q->packets[i].completion_signal) == 1 ? WAITS_PROVEN : WAITS_INFERRED;
+	node = look_add_node(l, RPC_WAIT_NODE_KIND_THREAD, WAITS_END_UNKNOWN,
+			     rpc_arena_printf(l->arena, "thread %u (%s)", w->tid, w->name ? w->name : ""));
+	if (node == LOOK_NONE)
+		return;
+	l->nodes[node].rpc.has_tid = true;
+	l->nodes[node].rpc.tid = w->tid;
+	add_producer(s, node, q, i, c);
+	ret->threads[ret->n_threads++] = (struct rpc_wait_thread){
+		.tid = w->tid, .name = w->name ? w->name : "", .text = waiter_text(s, q, i, w), .node = node,
+		.gpu_id = w->gpu_id, .queue_id = w->queue_id, .dispatch = w->dispatch,
+		.signal = q->packets[i].completion_signal, .confidence = (enum rpc_confidence)c,
+	};
+}
+
+static bool may_be_awaited(const struct line *q)
+{
+	for (uint32_t i = 0; i < q->n; i++)
+		if (q->packets[i].completion_signal)
+			return true;
+	return false;
+}
+
+/* They are no waits of their own: they are at the end of those who are kept. */
+static void add_threads(struct lines *s, struct rpc_why_get_result *ret)
+{
+	struct look *l = s->look;
+	struct rpc_queue *queues = rpc_arena_array(l->arena, s->n, sizeof(*queues));
+	struct look_waiter *waiters;
+	size_t n = 0;
+
+	for (size_t k = 0; queues && k < s->n; k++)
+		if (may_be_awaited(&s->list[k]))
+			queues[n++] = *s->list[k].queue;
+	n = n ? look_find_waiters(l, queues, n, &waiters) : 0;
+	ret->threads = n ? rpc_arena_array(l->arena, n, sizeof(*ret->threads)) : NULL;
+	for (size_t i = 0; ret->threads && i < n; i++)
+		add_waiter(s, &waiters[i], ret);
+	ret->has_threads = ret->n_threads > 0;
+}
+
+void look_at_queues(struct look *l, struct rpc_why_get_result *ret)
 {
 	const struct snapshot *seen = l->seen;
 	const struct target *t = l->target;
@@ -514,4 +609,5 @@ void look_at_queues(struct look *l)
 		if (open || (!q->front && q->packets[0].type == SYMBOLS_AQL_INVALID && q->is_blank))
 			(void)keeper(&s, q);
 	}
+	add_threads(&s, ret);
 }

@@ -12,10 +12,23 @@ struct late_memory;
 /** The wave is in no wait that is known. */
 #define WAIT_NONE UINT32_MAX
 
+/** Somebody who reads what threads of the process wait for. */
+struct wait_threads {
+	/**
+	 * Ask, and wait for the answer, which may take a second.
+	 * @param a  Holds the answer.
+	 * @return NULL, or why there is none.
+	 */
+	const char *(*read)(void *ctx, struct rpc_arena *a, const struct rpc_host_stacks_params *p,
+			    struct rpc_host_stacks_result *ret);
+	void *ctx;
+};
+
 /** What is wanted, beside what was seen. */
 struct wait_options {
 	uint32_t look_up_ms; /**< Time to look up code and read memory. */
 	struct late_memory *memory; /**< The target's; NULL: of a core. */
+	const struct wait_threads *threads; /**< Of the target; NULL: of a core, or of NVIDIA's devices. */
 	uint64_t stood_ns; /**< For how long queues have stood still so far: nothing moves meanwhile. */
 	bool has_since;
 	uint32_t since; /**< The look to compare with. */

@@ -3,6 +3,7 @@
 #include "ctl/verbs/wait/page.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/str.h"
@@ -12,10 +13,11 @@
 #include "protocol/wait_kind.h"
 
 /* How much is shown without --verbose. */
-#define CAUSES_SHOWN 4
-#define WAITS_SHOWN  8
-#define ALONE_SHOWN  4
-#define CHAIN_MAX    8
+#define CAUSES_SHOWN  4
+#define WAITS_SHOWN   8
+#define ALONE_SHOWN   4
+#define THREADS_SHOWN 16
+#define CHAIN_MAX     8
 
 /* As show_name() of the program. */
 static const char *name_of(struct ctl *c, const struct rpc_enum *e, int64_t value)
@@ -93,8 +95,8 @@ static const char *link_text(struct ctl *c, const struct rpc_why_get_result *r, 
 {
 	const struct rpc_wait *w = wait_of(r, node);
 
-	/* Of a packet, no matter whether signals keep it or the packets before it. */
-	if (r->nodes[node].kind == RPC_WAIT_NODE_KIND_PACKET)
+	/* Of a packet, no matter whether signals keep it or the packets before it; and of who waits for one. */
+	if (r->nodes[node].kind == RPC_WAIT_NODE_KIND_PACKET || r->nodes[node].kind == RPC_WAIT_NODE_KIND_THREAD)
 		return rpc_arena_printf(&c->arena, "%s waits", w ? w->who : r->nodes[node].text);
 	if (!w)
 		return r->nodes[node].text;
@@ -303,6 +305,22 @@ void why_page_alone(struct ctl *c, const struct rpc_why_get_result *r)
 	print_more(c, "note", r->n_alone, shown);
 }
 
+/* Where nothing waits, they wait for work that goes on. */
+static void print_threads(struct ctl *c, const struct rpc_why_get_result *r)
+{
+	const size_t n = c->verbose || r->n_waits ? r->n_threads : 0;
+	const size_t shown = c->verbose || n < THREADS_SHOWN ? n : THREADS_SHOWN;
+
+	for (size_t i = 0; i < shown; i++) {
+		const char *text = r->threads[i].text;
+
+		if (str_starts_with(text, "thread "))
+			text += strlen("thread ");
+		why_line(c, "THREAD", text, confidence_of(c, r->threads[i].confidence));
+	}
+	print_more(c, "thread", n, shown);
+}
+
 void why_page_waits(struct ctl *c, const struct rpc_why_get_result *r)
 {
 	const size_t n = count_waits(r), shown = c->verbose || n < WAITS_SHOWN ? n : WAITS_SHOWN;
@@ -315,6 +333,7 @@ void why_page_waits(struct ctl *c, const struct rpc_why_get_result *r)
 		left--;
 	}
 	print_more(c, "wait", n, shown);
+	print_threads(c, r);
 	for (size_t i = 0; i < r->n_collectives; i++)
 		why_line(c, "RANK", awaited_rank_text(&c->arena, r, &r->collectives[i]),
 			 confidence_of(c, r->collectives[i].confidence));

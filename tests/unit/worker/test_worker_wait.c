@@ -41,18 +41,53 @@ static ssize_t read_program(const void *source, uint64_t address, void *buf, siz
 	return (ssize_t)size;
 }
 
+/* What a reader of threads says: these wait for a packet. */
+static struct {
+	bool fails;
+	uint32_t tids[3], queue_id;
+	uint64_t dispatch;
+	size_t n_asked;
+} reader;
+/* What was told of the last look. */
+static struct {
+	size_t n_threads, n_edges, n_missing;
+	uint32_t confidence;
+} latest;
+
+static const char *read_threads(void *ctx, struct rpc_arena *a, const struct rpc_host_stacks_params *p,
+				struct rpc_host_stacks_result *ret)
+{
+	TEST_EQ(p->has_frames && !p->frames && p->n_queues == 1 && p->queues[0].queue_id == 3, true);
+	reader.n_asked++;
+	ret->groups = rpc_arena_array(a, 2, sizeof(*ret->groups));
+	ret->n_groups = 2;
+	ret->groups[0] = (struct rpc_thread_group){ .threads = 7 };
+	ret->groups[1] = (struct rpc_thread_group){
+		.threads = 3, .tids = reader.tids, .n_tids = 3, .has_waits_for = true,
+		.waits_for = { .has_queue_id = true, .queue_id = reader.queue_id, .has_gpu_id = true,
+			       .has_dispatch = true, .dispatch = reader.dispatch },
+	};
+	return reader.fails ? "no answer" : NULL;
+}
+
+/* Completion signals of the packets of that queue; 0: none. */
+static uint64_t completions[2];
+
 /* How many waits are found, of a queue whose next packet is a barrier-AND for one signal. */
 static size_t waits_of(uint64_t moves_at, unsigned int after)
 {
+	static const struct wait_threads threads = { .read = read_threads };
 	static const struct target_ops ops;
 	struct target t = { .ops = &ops, .memory = { .fd = -1, .read = read_program } };
 	struct rpc_queue queue = { .queue_id = 3, .type = RPC_QUEUE_TYPE_COMPUTE_AQL, .has_ring_base = true,
-				   .ring_base = RING, .ring_bytes = RING_SIZE, .has_read_pointer = true,
-				   .read_pointer = READ, .has_write_pointer = true, .write_pointer = WRITE };
+				   .ring_base = RING, .has_ring_bytes = true, .ring_bytes = RING_SIZE,
+				   .has_read_pointer = true, .read_pointer = READ, .has_write_pointer = true,
+				   .write_pointer = WRITE };
 	struct snapshot seen = { .queues = &queue, .n_queues = 1 };
 	struct rpc_arena arena;
 	struct history *history = NULL;
-	struct look l = { .target = &t, .arena = &arena, .seen = &seen };
+	struct look l = { .target = &t, .arena = &arena, .seen = &seen, .threads = &threads };
+	struct rpc_why_get_result why = { 0 };
 	uint64_t signal = SIGNAL - 8;
 	uint32_t number;
 	size_t n;
@@ -61,14 +96,26 @@ static size_t waits_of(uint64_t moves_at, unsigned int after)
 	memset(&program, 0, sizeof(program));
 	program.write = 2;
 	program.value = 1;
-	program.ring[0] = 3;
+	program.ring[0] = program.ring[64] = 3;
 	memcpy(program.ring + 8, &signal, 8);
+	memcpy(program.ring + 56, &completions[0], 8);
+	memcpy(program.ring + 64 + 56, &completions[1], 8);
 	program.moves_at = moves_at;
 	program.after = after;
 	l.now = history_begin(&history, 1, 0, &number);
 	l.missing = rpc_arena_array(&arena, LOOK_MISSING_MAX, sizeof(*l.missing));
-	look_at_queues(&l);
+	look_at_queues(&l, &why);
 	n = l.n_waits;
+	latest.n_threads = why.n_threads;
+	latest.n_edges = l.n_edges;
+	latest.n_missing = l.n_missing;
+	latest.confidence = why.n_threads ? (uint32_t)why.threads[0].confidence : UINT32_MAX;
+	for (size_t i = 0; i < why.n_threads; i++) {
+		TEST_EQ(why.threads[i].tid, reader.tids[i]);
+		TEST_EQ(l.nodes[why.threads[i].node].rpc.kind, RPC_WAIT_NODE_KIND_THREAD);
+		TEST_EQ(l.nodes[why.threads[i].node].rpc.tid, reader.tids[i]);
+		TEST_EQ(l.nodes[why.threads[i].node].node.is_wait, false);
+	}
 	TEST_EQ(l.failed, false);
 	free(l.waits);
 	free(l.nodes);
@@ -96,6 +143,67 @@ static void a_queue_that_goes_on_between_both_passes_is_left_out(void)
 	/* The reads of the first pass are two, and the third is that of the second pass. */
 	TEST_EQ(waits_of(READ, 2), 0);
 	TEST_EQ(waits_of(READ, 3), 1);
+}
+
+/* ------------------------------------------------------------------ threads ------------------ */
+
+static void expect_threads(size_t asked, size_t threads, uint32_t confidence)
+{
+	reader.n_asked = 0;
+	TEST_EQ(waits_of(0, 0), 1);
+	TEST_EQ(reader.n_asked, asked);
+	TEST_EQ(latest.n_threads, threads);
+	TEST_EQ(latest.confidence, confidence);
+}
+
+static void threads_stand_in_front_of_the_packet_that_they_wait_for(void)
+{
+	size_t edges;
+
+	memset(&reader, 0, sizeof(reader));
+	memcpy(reader.tids, ((uint32_t[]){ 11, 12, 13 }), sizeof(reader.tids));
+	reader.queue_id = 3;
+	completions[0] = completions[1] = 0;
+	/* Nobody can wait for packets that give no signal. */
+	expect_threads(0, 0, UINT32_MAX);
+	edges = latest.n_edges;
+	completions[0] = SIGNAL - 8;
+	expect_threads(1, 3, RPC_CONFIDENCE_PROVEN);
+	/* The packet gives its own signal, too. */
+	TEST_EQ(latest.n_edges > edges, true);
+	TEST_EQ(latest.n_missing, 0);
+	completions[1] = SIGNAL - 8;
+	expect_threads(1, 3, RPC_CONFIDENCE_INFERRED);
+}
+
+static void threads_that_are_told_of_other_packets_are_left_out(void)
+{
+	/* One without a signal, one that is not written, and one that was taken. */
+	static const uint64_t others[] = { 1, 2, UINT64_MAX };
+
+	completions[0] = SIGNAL - 8;
+	completions[1] = 0;
+	reader.queue_id = 4;
+	expect_threads(1, 0, UINT32_MAX);
+	reader.queue_id = 3;
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		reader.dispatch = others[i];
+		expect_threads(1, 0, UINT32_MAX);
+	}
+	reader.dispatch = 0;
+	/* The queue goes on while threads are read. */
+	TEST_EQ(waits_of(READ, 3), 1);
+	TEST_EQ(latest.n_threads, 0);
+}
+
+static void without_an_answer_threads_are_missing(void)
+{
+	completions[0] = SIGNAL - 8;
+	reader.fails = true;
+	expect_threads(1, 0, UINT32_MAX);
+	TEST_EQ(latest.n_missing, 1);
+	reader.fails = false;
+	completions[0] = 0;
 }
 
 /* ------------------------------------------------------------------ no memory ---------------- */
@@ -1197,6 +1305,8 @@ TEST_SUITE(worker_wait, TEST(warps_that_are_apart_are_read_in_one_call_for_each_
 	   TEST(with_every_read_failing_the_kinds_are_told),
 	   TEST(a_signal_that_moves_between_both_passes_is_left_out),
 	   TEST(a_queue_that_goes_on_between_both_passes_is_left_out),
+	   TEST(threads_stand_in_front_of_the_packet_that_they_wait_for),
+	   TEST(threads_that_are_told_of_other_packets_are_left_out), TEST(without_an_answer_threads_are_missing),
 	   TEST(named_barriers_are_told_with_their_number), TEST(without_their_states_waves_may_be_missing),
 	   TEST(waves_that_have_ended_lack_at_named_barriers),
 	   TEST(who_has_ended_is_the_cause_where_nobody_comes), TEST(waves_that_have_ended_are_not_expected),
