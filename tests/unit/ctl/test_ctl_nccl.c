@@ -242,6 +242,8 @@ static void a_rank_that_has_moved_says_so(void)
 	struct rpc_why_get_result r = { .vendor = RPC_VENDOR_AMD, .collectives = &k, .n_collectives = 1, .waits = waits,
 					.n_waits = TEST_COUNT(waits) };
 
+	rpc_arena_deinit(&arena);
+	rpc_arena_init(&arena, 0);
 	TEST_STR(strstr(awaited_rank_text(&arena, &r, &k), "), "), "), has moved and waits for rank 6 (not seen)");
 	TEST_STR(awaited_text(&arena, &r),
 		 "rank 1 has moved and waits for rank 6, which was not looked at (job and merge compare ranks)");
