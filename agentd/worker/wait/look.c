@@ -269,47 +269,74 @@ static const char *circle_text(struct look *l, const struct waits_solution *s, c
 	return rpc_arena_strdup(l->arena, text.data ? text.data : "");
 }
 
-/* Mark all nodes from which one that is marked can be reached. */
-static void spread(const struct look *l, bool *marks)
+/* Edges that count, by where they lead. */
+struct ways {
+	uint32_t *begin; /* Of each node, and one more: places in `from`. */
+	uint32_t *from;
+	uint32_t *n_out; /* Of each node: how many begin there. */
+	uint32_t *left, *queue;
+};
+
+static int ways_init(const struct look *l, struct ways *w)
 {
-	bool more = true;
+	const size_t n = l->n_nodes;
+	uint32_t *words = calloc(4 * n + l->n_edges + 2, sizeof(*words));
 
-	while (more) {
-		more = false;
-		for (size_t i = 0; i < l->n_edges; i++) {
-			const struct waits_edge *e = &l->edges[i];
+	if (!words)
+		return -ENOMEM;
+	*w = (struct ways){ .begin = words, .n_out = words + n + 2, .left = words + 2 * n + 2,
+			    .queue = words + 3 * n + 2, .from = words + 4 * n + 2 };
+	/* One place further than they end up: each is moved on by as many as it gets. */
+	for (size_t i = 0; i < l->n_edges; i++)
+		if (!l->edges[i].any)
+			w->begin[l->edges[i].to + 2]++;
+	for (size_t i = 2; i < n + 2; i++)
+		w->begin[i] += w->begin[i - 1];
+	for (size_t i = 0; i < l->n_edges; i++) {
+		const struct waits_edge *e = &l->edges[i];
 
-			if (e->any || !marks[e->to] || marks[e->from])
-				continue;
-			marks[e->from] = true;
-			more = true;
-		}
+		if (e->any)
+			continue;
+		w->from[w->begin[e->to + 1]++] = e->from;
+		w->n_out[e->from]++;
 	}
+	return 0;
+}
+
+static void ways_deinit(struct ways *w)
+{
+	free(w->begin);
+}
+
+/* Mark all nodes from which one that is marked can be reached; with all, those that lead to no other one. */
+static void spread(const struct look *l, const struct ways *w, bool *marks, bool all)
+{
+	size_t n = 0;
+
+	memcpy(w->left, w->n_out, l->n_nodes * sizeof(*w->left));
+	for (size_t i = 0; i < l->n_nodes; i++)
+		if (marks[i])
+			w->queue[n++] = (uint32_t)i;
+	for (size_t i = 0; i < n; i++)
+		for (uint32_t k = w->begin[w->queue[i]]; k < w->begin[w->queue[i] + 1]; k++) {
+			const uint32_t from = w->from[k], left = --w->left[from];
+
+			if (marks[from] || (all && left))
+				continue;
+			marks[from] = true;
+			w->queue[n++] = from;
+		}
 }
 
 /*
  * Mark who waits only for those who may come, or run.  What is not known of somebody excuses nobody: who else is waited
  * for, and does not run, keeps others as if those had come.
- * @param state  Of each node, to be written.
  */
-static void spread_may_come(const struct look *l, bool *runs, uint8_t *state)
+static void spread_may_come(const struct look *l, const struct ways *w, bool *runs)
 {
-	enum { WAITS = 1, IS_KEPT = 2 };
-	bool more = true;
-
 	for (size_t i = 0; i < l->n_nodes; i++)
 		runs[i] |= l->nodes[i].may_come;
-	while (more) {
-		more = false;
-		memset(state, 0, l->n_nodes);
-		for (size_t i = 0; i < l->n_edges; i++)
-			if (!l->edges[i].any)
-				state[l->edges[i].from] |= runs[l->edges[i].to] ? WAITS : WAITS | IS_KEPT;
-		for (size_t i = 0; i < l->n_nodes; i++) {
-			more |= state[i] == WAITS && !runs[i];
-			runs[i] |= state[i] == WAITS;
-		}
-	}
+	spread(l, w, runs, true);
 }
 
 static void fill_causes(struct look *l, const struct waits_solution *s, bool *guilty, bool *runs,
@@ -434,27 +461,29 @@ int look_solve(struct look *l, struct rpc_why_get_result *ret)
 	auto_free struct waits_node *nodes = calloc(l->n_nodes + 1, sizeof(*nodes));
 	auto_free bool *guilty = calloc(l->n_nodes + 1, sizeof(*guilty));
 	auto_free bool *runs = calloc(l->n_nodes + 1, sizeof(*runs));
-	auto_free uint8_t *state = calloc(l->n_nodes + 1, sizeof(*state));
 	struct waits_solution s = { 0 };
-	int r = nodes && guilty && runs && state ? 0 : -ENOMEM;
+	struct ways ways = { 0 };
+	int r;
 
+	let_go(l);
+	r = nodes && guilty && runs ? ways_init(l, &ways) : -ENOMEM;
 	if (r < 0)
 		return r;
-	let_go(l);
 	for (size_t i = 0; i < l->n_nodes; i++)
 		nodes[i] = l->nodes[i].node;
 	r = waits_graph_solve(nodes, l->n_nodes, l->edges, l->n_edges, &s);
 	if (r == 0) {
 		fill_causes(l, &s, guilty, runs, ret);
-		spread(l, guilty);
-		spread(l, runs);
-		spread_may_come(l, runs, state);
+		spread(l, &ways, guilty, false);
+		spread(l, &ways, runs, false);
+		spread_may_come(l, &ways, runs);
 		judge(l, guilty, runs, ret);
 		r = fill_waits(l, ret);
 	}
 	if (r == 0)
 		r = fill_graph(l, ret);
 	waits_solution_deinit(&s);
+	ways_deinit(&ways);
 	return r;
 }
 

@@ -1178,6 +1178,7 @@ static void end_sleepers(struct sleepers *s)
 	symbols_cache_destroy(s->target.code_cache);
 	history_free(s->history);
 	rpc_arena_deinit(&s->arena);
+	free(object.bytes);
 	free(s);
 }
 
