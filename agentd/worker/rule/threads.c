@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <poll.h>
 #include <string.h>
 
 #include "agentd/ipc/frontend_worker.h"
 #include "agentd/ipc/monitor_worker.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/out.h"
 #include "protocol/rpc_queue_place.h"
 
@@ -120,6 +122,58 @@ int rule_threads_send(int monitor, const struct rpc_host_stacks_params *p, struc
 	r = ipc_link_send(ret, &head, text.data);
 	/* Nothing is in the socket yet: it has room. */
 	return r == 0 && ipc_link_has_queued(ret) ? -EAGAIN : r;
+}
+
+/* @return as ipc_link_recv(), and -ETIME. */
+static int wait_for_answer(struct ipc_link *link, uint64_t late_ns, struct ipc_message *ret)
+{
+	int r;
+
+	do {
+		struct pollfd p = { .fd = link->fd, .events = POLLIN };
+
+		if (poll(&p, 1, clock_left_ms(late_ns)) < 0 && errno != EINTR)
+			return -errno;
+		r = ipc_link_recv(link, ret);
+	} while (r == -EAGAIN && clock_left_ms(late_ns));
+	return r == -EAGAIN ? -ETIME : r;
+}
+
+static const char *decode_answer(struct rpc_arena *a, const struct ipc_message *m, struct rpc_host_stacks_result *ret)
+{
+	struct agent_err err = { 0 };
+	struct json_object *obj = NULL;
+	struct rpc_decoder d;
+	int r;
+
+	if (m->head.type == IPC_ERROR && agent_err_decode_text(m->text, m->head.size, &err) == 0)
+		return rpc_arena_strdup(a, err.message);
+	r = m->head.type == IPC_REPLY ? rpc_json_parse(m->text, m->head.size, &obj, NULL) : -EPROTO;
+	rpc_decoder_init_lenient(&d, "threads", a, NULL);
+	if (r == 0)
+		r = rpc_host_stacks_result_decode(&d, obj, ret);
+	rpc_json_put(obj);
+	return r < 0 ? "the answer makes no sense, or does not fit into memory" : NULL;
+}
+
+const char *rule_threads_receive(struct ipc_link *link, uint64_t late_ns, struct rpc_arena *a,
+				 struct rpc_host_stacks_result *ret)
+{
+	struct ipc_message m;
+	const char *why;
+	int r = wait_for_answer(link, late_ns, &m);
+
+	if (r == -ETIME)
+		return "they were not read in time";
+	if (r == 0)
+		return "their reader ended without an answer, or there is none";
+	if (r < 0) {
+		why = rpc_arena_printf(a, "their reader's answer: %s", strerror(-r));
+		return why ? why : "their reader's answer cannot be read";
+	}
+	why = decode_answer(a, &m, ret);
+	ipc_message_deinit(&m);
+	return why;
 }
 
 static int listen_for(struct rule_threads *t, uint32_t ms)

@@ -30,6 +30,15 @@ typedef void (*rule_threads_fn)(struct rule_engine *w, const char *text, size_t 
  * @return 0, -errno.
  */
 int rule_threads_send(int monitor, const struct rpc_host_stacks_params *p, struct ipc_link *ret);
+/**
+ * Wait for the answer of such a reader.
+ * @param late_ns  Until then.
+ * @param a        Holds the answer, or why there is none.
+ * @return NULL, or why there is none.
+ */
+const char *rule_threads_receive(struct ipc_link *link, uint64_t late_ns, struct rpc_arena *a,
+				 struct rpc_host_stacks_result *ret);
+
 /** Starts as RULE_THREADS_NULL, then rule_threads_init(). */
 struct rule_threads {
 	const struct rule_host *host;

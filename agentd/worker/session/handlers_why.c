@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* why.get: what waits, for whom, and who does not come. */
-#include <errno.h>
-#include <poll.h>
 #include <string.h>
 
-#include "agentd/ipc/frontend_worker.h"
 #include "agentd/worker/process/late_memory.h"
 #include "agentd/worker/rule/threads.h"
 #include "agentd/worker/session/handlers.h"
@@ -24,8 +21,9 @@ static struct late_memory *memory_of(struct session *s)
 
 /* ------------------------------------------------------------------ threads ------------------ */
 
-/* Most answers take some ten milliseconds, of which a new process takes most. */
-#define THREADS_MS 1000
+/* Most answers take some ten milliseconds, of which a new process takes most; with less than the second, none comes. */
+#define THREADS_MS     1000u
+#define THREADS_MS_MIN 50u
 
 /* Who asks, and until when a call may wait for what it reads. */
 struct threads {
@@ -34,61 +32,29 @@ struct threads {
 	struct wait_threads how;
 };
 
-static const char *take_answer(struct rpc_arena *a, const struct ipc_message *m, struct rpc_host_stacks_result *ret)
-{
-	struct agent_err err = { 0 };
-	struct json_object *obj = NULL;
-	struct rpc_decoder d;
-	int r;
-
-	if (m->head.type == IPC_ERROR && agent_err_decode_text(m->text, m->head.size, &err) == 0)
-		return rpc_arena_strdup(a, err.message);
-	r = m->head.type == IPC_REPLY ? rpc_json_parse(m->text, m->head.size, &obj, NULL) : -EPROTO;
-	rpc_decoder_init_lenient(&d, "threads", a, NULL);
-	if (r == 0)
-		r = rpc_host_stacks_result_decode(&d, obj, ret);
-	rpc_json_put(obj);
-	return r < 0 ? "the answer makes no sense, or does not fit into memory" : NULL;
-}
-
-/* @return as ipc_link_recv(), and -ETIME. */
-static int wait_for_answer(struct ipc_link *link, uint64_t late, struct ipc_message *ret)
-{
-	int r;
-
-	do {
-		struct pollfd p = { .fd = link->fd, .events = POLLIN };
-
-		if (poll(&p, 1, clock_left_ms(late)) < 0 && errno != EINTR)
-			return -errno;
-		r = ipc_link_recv(link, ret);
-	} while (r == -EAGAIN && clock_left_ms(late));
-	return r == -EAGAIN ? -ETIME : r;
-}
-
 /* A signal that ends the session waits until then, as it does for all else that a call reads. */
 static const char *read_threads(void *ctx, struct rpc_arena *a, const struct rpc_host_stacks_params *p,
 				struct rpc_host_stacks_result *ret)
 {
 	const struct threads *t = ctx;
-	const uint64_t late = clock_deadline_ms(THREADS_MS);
+	const uint32_t left = (uint32_t)clock_left_ms(t->late_ns);
+	uint32_t ms = left / 2 < THREADS_MS ? left / 2 : THREADS_MS;
 	struct ipc_link link = IPC_LINK_NULL;
-	struct ipc_message m;
-	const char *why = NULL;
-	int r = rule_threads_send(t->session->deadline.fd, p, &link);
+	const char *why;
+	int r;
 
+	/* The answer has to be told in what is left. */
+	if (left < THREADS_MS_MIN)
+		return "no time was left to read them";
+	if (ms < THREADS_MS_MIN)
+		ms = THREADS_MS_MIN;
+	r = rule_threads_send(t->session->deadline.fd, p, &link);
 	if (r == 0)
-		r = wait_for_answer(&link, late < t->late_ns ? late : t->late_ns, &m);
-	if (r == 1) {
-		why = take_answer(a, &m, ret);
-		ipc_message_deinit(&m);
-	} else if (r == -ETIME) {
-		why = "they were not read in time";
-	} else {
-		why = "their reader ended without an answer, or there is none";
-	}
+		why = rule_threads_receive(&link, clock_deadline_ms(ms), a, ret);
+	else
+		why = rpc_arena_printf(a, "their reader could not be asked: %s", strerror(-r));
 	ipc_link_deinit(&link);
-	return why;
+	return why ? why : r < 0 ? "their reader could not be asked" : NULL;
 }
 
 /* Whoever serves a core file has no threads that wait. */

@@ -368,8 +368,7 @@ static void add_host(struct look *l, struct look_wait *w, const struct caller *f
 	const bool firm = is_firm(from, c);
 	const enum waits_end end = firm ? WAITS_END_HOST : WAITS_END_UNKNOWN;
 	const int64_t listener = find_listener(l);
-	const uint32_t node = look_add_node(l, listener > 0 ? RPC_WAIT_NODE_KIND_THREAD : RPC_WAIT_NODE_KIND_HOST, end,
-					    host_text(l, calls, listener));
+	const uint32_t node = look_add_node(l, RPC_WAIT_NODE_KIND_HOST, end, host_text(l, calls, listener));
 
 	if (node == LOOK_NONE)
 		return;

@@ -108,6 +108,18 @@ void look_missing(struct look *l, const char *text)
 		l->missing[l->n_missing++] = text;
 }
 
+void look_missing_thread(struct look *l, const char *text)
+{
+	const char *told = !text || str_starts_with(text, "threads: ") ? text :
+									 rpc_arena_printf(l->arena, "threads: %s", text);
+
+	for (size_t i = 0; told && i < l->n_threads_missing; i++)
+		if (!strcmp(l->threads_missing[i], told))
+			return;
+	if (told && l->n_threads_missing < LOOK_MISSING_MAX)
+		l->threads_missing[l->n_threads_missing++] = told;
+}
+
 void look_note(struct look *l, const struct wave *w, size_t wait)
 {
 	l->of_wave[w - l->seen->waves.waves] = (uint32_t)wait;
@@ -553,6 +565,8 @@ static void find_missing(struct look *l)
 
 static void find_waits(struct look *l, struct rpc_why_get_result *ret)
 {
+	struct look_lines *lines = NULL;
+
 	if (look_is_nvidia(l)) {
 		look_at_spins(l);
 		look_at_warps(l);
@@ -567,9 +581,11 @@ static void find_waits(struct look *l, struct rpc_why_get_result *ret)
 		look_at_hostcalls(l);
 		/* Packets wait for what waits for other ranks. */
 		look_at_collectives(l, ret);
-		look_at_queues(l, ret);
+		lines = look_at_queues(l);
 	}
 	look_at_alone(l, ret);
+	if (lines)
+		look_at_threads(lines, ret);
 }
 
 int wait_tell(struct target *t, struct rpc_arena *a, const struct wait_options *o, const struct snapshot *seen,
@@ -580,10 +596,11 @@ int wait_tell(struct target *t, struct rpc_arena *a, const struct wait_options *
 	int r;
 
 	l.missing = rpc_arena_array(a, LOOK_MISSING_MAX, sizeof(*l.missing));
+	l.threads_missing = rpc_arena_array(a, LOOK_MISSING_MAX, sizeof(*l.threads_missing));
 	l.grids = rpc_arena_array(a, LOOK_GRIDS_MAX, sizeof(*l.grids));
 	l.of_wave = o->of_wave ? o->of_wave : rpc_arena_array(a, seen->waves.n_waves, sizeof(*l.of_wave));
 	l.is_collective = rpc_arena_array(a, seen->waves.n_waves, sizeof(*l.is_collective));
-	if (!l.missing || !l.grids || !l.of_wave || !l.is_collective)
+	if (!l.missing || !l.threads_missing || !l.grids || !l.of_wave || !l.is_collective)
 		return agent_err_no_memory(err, "why.get");
 	r = begin(&l, o, history, ret, err);
 	if (r < 0)
@@ -608,6 +625,9 @@ int wait_tell(struct target *t, struct rpc_arena *a, const struct wait_options *
 		ret->missing = l.missing;
 		ret->n_missing = l.n_missing;
 		ret->complete = !l.n_missing;
+		ret->threads_missing = l.threads_missing;
+		ret->n_threads_missing = l.n_threads_missing;
+		ret->has_threads_missing = l.n_threads_missing > 0;
 	}
 	locations_deinit(&l.places);
 	code_set_deinit(&l.code);

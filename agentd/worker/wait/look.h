@@ -111,6 +111,8 @@ struct look {
 	size_t n_undecoded;
 	const char **missing; /**< What could not be read; room for LOOK_MISSING_MAX. */
 	size_t n_missing;
+	const char **threads_missing; /**< Of threads alone; room for LOOK_MISSING_MAX. */
+	size_t n_threads_missing;
 	bool no_registers; /**< Those of a wave that others wait for are not known. */
 	uint32_t *of_wave; /**< The wait of each wave that was seen, or WAIT_NONE. */
 	bool *is_collective; /**< Of each of them: its kernel is one of a collective operation, told or not. */
@@ -118,6 +120,8 @@ struct look {
 };
 
 #define LOOK_MISSING_MAX 64u
+
+struct look_lines;
 
 /* look.c */
 
@@ -134,6 +138,8 @@ struct look_wait *look_add_wait(struct look *l, enum rpc_wait_kind kind, enum rp
 void look_add_evidence(struct look *l, struct rpc_wait *w, const char *what, const char *value);
 void look_undecoded(struct look *l, const char *reason, uint32_t waves);
 void look_missing(struct look *l, const char *text);
+/** What is not known of threads, told once and as "threads: ...": the rest of the answer is as complete as without. */
+void look_missing_thread(struct look *l, const char *text);
 
 /** Tell what all waits come to: causes, what is stuck, and the graph.  @return 0, -ENOMEM. */
 int look_solve(struct look *l, struct rpc_why_get_result *ret);
@@ -322,15 +328,17 @@ void look_add_ranks(struct look *l, const struct wave *first, const struct look_
 
 /* queues.c */
 
-/** Find the queues that wait, and the threads that wait for them; the waits of waves are known. */
-void look_at_queues(struct look *l, struct rpc_why_get_result *ret);
+/** Find the queues that wait; the waits of waves are known.  @return what was read, in the arena; NULL: no memory. */
+struct look_lines *look_at_queues(struct look *l);
+/** Find the threads that wait for packets; all else is known, as this may take all of the time that it is given. */
+void look_at_threads(struct look_lines *s, struct rpc_why_get_result *ret);
 
 /* threads.c */
 
 /** A thread that waits for a packet. */
 struct look_waiter {
 	uint32_t tid;
-	const char *name; /**< NULL: not known. */
+	const char *name; /**< As the process chose it, and printable; NULL: not known. */
 	uint32_t queue_id, gpu_id;
 	uint64_t dispatch;
 };

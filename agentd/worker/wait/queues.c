@@ -16,7 +16,7 @@
 #define TRIES	    3
 
 /* A queue as it was in one moment. */
-struct line {
+struct look_line {
 	const struct rpc_queue *queue;
 	uint64_t read;
 	uint32_t n; /* Packets that are not done, as many as are looked at. */
@@ -28,23 +28,25 @@ struct line {
 	uint32_t *nodes; /* Of dispatches that run; LOOK_NONE: none yet. */
 	struct waits_signal signals[SYMBOLS_AQL_DEPENDENCIES]; /* What that one waits for. */
 	uint32_t node; /* What keeps the queue; LOOK_NONE: not known yet. */
+	uint32_t behind; /* Threads that wait for packets which are not looked at. */
 };
 
-struct lines {
+struct look_lines {
 	struct look *look;
-	struct line *list;
+	struct look_line *list;
 	size_t n;
 	bool all; /* No packet was left out. */
+	uint32_t unreadable; /* Threads of whose packets it is not known whether they are done. */
 };
 
 /* ------------------------------------------------------------------ reading ------------------ */
 
-static bool get(const struct lines *s, uint64_t address, void *buf, size_t size)
+static bool get(const struct look_lines *s, uint64_t address, void *buf, size_t size)
 {
 	return address && look_read(s->look, address, buf, size);
 }
 
-static bool get_u64(const struct lines *s, uint64_t address, uint64_t *ret)
+static bool get_u64(const struct look_lines *s, uint64_t address, uint64_t *ret)
 {
 	if (!get(s, address, ret, sizeof(*ret)))
 		return false;
@@ -63,7 +65,7 @@ static bool is_zero(const uint8_t *bytes, size_t n)
  * A packet that the device has taken is marked as invalid; its waves show that it was a dispatch.  Where it has none,
  * because none could start, or they are not known, only its content tells it from one that was not written.
  */
-static void decode(struct line *q, uint8_t *bytes)
+static void decode(struct look_line *q, uint8_t *bytes)
 {
 	q->is_blank = q->n && is_zero(bytes + 4, SYMBOLS_AQL_PACKET_SIZE - 4);
 	for (uint32_t i = 0; i < q->n; i++) {
@@ -78,7 +80,7 @@ static void decode(struct line *q, uint8_t *bytes)
 		q->front++;
 }
 
-static void find_waves(const struct lines *s, struct line *q)
+static void find_waves(const struct look_lines *s, struct look_line *q)
 {
 	const struct target_waves *t = &s->look->seen->waves;
 
@@ -90,7 +92,7 @@ static void find_waves(const struct lines *s, struct line *q)
 	}
 }
 
-static void read_signals(const struct lines *s, struct line *q)
+static void read_signals(const struct look_lines *s, struct look_line *q)
 {
 	const struct symbols_aql_packet *p = &q->packets[q->front];
 
@@ -105,7 +107,7 @@ static void read_signals(const struct lines *s, struct line *q)
 }
 
 /* @return 1: read; 0: it has moved meanwhile; -1: it cannot be read. */
-static int read_once(const struct lines *s, struct line *q)
+static int read_once(const struct look_lines *s, struct look_line *q)
 {
 	struct rpc_arena *a = s->look->arena;
 	uint64_t slots = q->queue->ring_bytes / SYMBOLS_AQL_PACKET_SIZE, write, again, left;
@@ -138,9 +140,9 @@ static int read_once(const struct lines *s, struct line *q)
 	return get_u64(s, q->queue->read_pointer, &again) ? again == q->read : -1;
 }
 
-static void read_line(struct lines *s, const struct rpc_queue *queue)
+static void read_line(struct look_lines *s, const struct rpc_queue *queue)
 {
-	struct line q = { .queue = queue, .node = LOOK_NONE };
+	struct look_line q = { .queue = queue, .node = LOOK_NONE };
 	int r = 0;
 
 	for (int i = 0; i < TRIES && r == 0; i++)
@@ -160,12 +162,12 @@ static void read_line(struct lines *s, const struct rpc_queue *queue)
  * Each queue was read at another time.  Those that are still the same were so together, between the last read of the
  * first pass and the first one of this.
  */
-static void keep_those_that_stand_still(struct lines *s)
+static void keep_those_that_stand_still(struct look_lines *s)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < s->n; i++) {
-		struct line q = s->list[i];
+		struct look_line q = s->list[i];
 		struct waits_signal before[SYMBOLS_AQL_DEPENDENCIES];
 		uint64_t read;
 
@@ -182,9 +184,9 @@ static void keep_those_that_stand_still(struct lines *s)
 
 /* ------------------------------------------------------------------ who gives it ------------- */
 
-static uint32_t keeper(struct lines *s, struct line *q);
+static uint32_t keeper(struct look_lines *s, struct look_line *q);
 
-static const char *kernel_of(struct lines *s, const struct symbols_aql_packet *p)
+static const char *kernel_of(struct look_lines *s, const struct symbols_aql_packet *p)
 {
 	struct code_symbol symbol;
 
@@ -193,7 +195,7 @@ static const char *kernel_of(struct lines *s, const struct symbols_aql_packet *p
 	return symbol.name;
 }
 
-static const char *packet_text(struct lines *s, const struct line *q, uint32_t i)
+static const char *packet_text(struct look_lines *s, const struct look_line *q, uint32_t i)
 {
 	static const char *const names[] = {
 		[SYMBOLS_AQL_VENDOR_SPECIFIC] = "a vendor's packet", [SYMBOLS_AQL_INVALID] = "not written",
@@ -208,7 +210,7 @@ static const char *packet_text(struct lines *s, const struct line *q, uint32_t i
 }
 
 /* The waves of a dispatch: it is done when all of them are. */
-static uint32_t add_dispatch(struct lines *s, const struct line *q, uint32_t i)
+static uint32_t add_dispatch(struct look_lines *s, const struct look_line *q, uint32_t i)
 {
 	struct look *l = s->look;
 	const struct target_waves *t = &l->seen->waves;
@@ -238,7 +240,7 @@ static uint32_t add_dispatch(struct lines *s, const struct line *q, uint32_t i)
 	return node;
 }
 
-static uint32_t dispatch_node(struct lines *s, struct line *q, uint32_t i)
+static uint32_t dispatch_node(struct look_lines *s, struct look_line *q, uint32_t i)
 {
 	if (q->nodes[i] == LOOK_NONE)
 		q->nodes[i] = add_dispatch(s, q, i);
@@ -252,7 +254,7 @@ static bool is_barrier(const struct symbols_aql_packet *p)
 }
 
 /* A packet whose completion gives a signal. */
-static void add_producer(struct lines *s, uint32_t word, struct line *q, uint32_t i, enum waits_confidence c)
+static void add_producer(struct look_lines *s, uint32_t word, struct look_line *q, uint32_t i, enum waits_confidence c)
 {
 	struct look *l = s->look;
 	uint32_t node, behind;
@@ -275,7 +277,7 @@ static void add_producer(struct lines *s, uint32_t word, struct line *q, uint32_
 }
 
 /* The word that a packet waits for, and who gives it. */
-static uint32_t word_node(struct lines *s, uint64_t signal, int64_t value)
+static uint32_t word_node(struct look_lines *s, uint64_t signal, int64_t value)
 {
 	struct look *l = s->look;
 	uint32_t node = look_add_node(l, RPC_WAIT_NODE_KIND_WORD, WAITS_END_UNKNOWN,
@@ -316,14 +318,14 @@ static const char *condition_name(enum symbols_aql_condition c)
 	return names[c];
 }
 
-static uint64_t name_of(const struct line *q)
+static uint64_t name_of(const struct look_line *q)
 {
 	const uint64_t words[] = { q->queue->gpu_id, q->queue->queue_id, q->read + q->front, 1 };
 
 	return hash_bytes(hash_secret(), words, sizeof(words));
 }
 
-static uint64_t state_of(const struct line *q)
+static uint64_t state_of(const struct look_line *q)
 {
 	uint64_t h = hash_secret();
 
@@ -332,7 +334,7 @@ static uint64_t state_of(const struct line *q)
 	return hash_mix(h ^ q->packets[q->front].type);
 }
 
-static struct look_wait *begin_wait(struct lines *s, struct line *q)
+static struct look_wait *begin_wait(struct look_lines *s, struct look_line *q)
 {
 	struct look_wait *w = look_add_wait(s->look, RPC_WAIT_KIND_QUEUE, RPC_WAIT_NODE_KIND_PACKET,
 					    packet_text(s, q, q->front), name_of(q), state_of(q));
@@ -348,7 +350,8 @@ static struct look_wait *begin_wait(struct lines *s, struct line *q)
 	return w;
 }
 
-static void fill_signals(struct lines *s, struct line *q, struct rpc_wait *w, enum waits_packet state, uint32_t open)
+static void fill_signals(struct look_lines *s, struct look_line *q, struct rpc_wait *w, enum waits_packet state,
+			 uint32_t open)
 {
 	const struct symbols_aql_packet *p = &q->packets[q->front];
 
@@ -379,7 +382,7 @@ static void fill_signals(struct lines *s, struct line *q, struct rpc_wait *w, en
 }
 
 /* A packet with the barrier bit waits for those before it as well. */
-static void add_earlier(struct lines *s, struct line *q)
+static void add_earlier(struct look_lines *s, struct look_line *q)
 {
 	for (uint32_t i = 0; i < q->front && q->packets[q->front].barrier; i++)
 		if (q->runs[i])
@@ -394,7 +397,7 @@ static bool is_giver_proven(const struct look *l, uint32_t word)
 	return false;
 }
 
-static void add_signal_wait(struct lines *s, struct line *q, enum waits_packet state, uint32_t open)
+static void add_signal_wait(struct look_lines *s, struct look_line *q, enum waits_packet state, uint32_t open)
 {
 	struct look *l = s->look;
 	size_t at = l->n_waits;
@@ -421,7 +424,7 @@ static void add_signal_wait(struct lines *s, struct line *q, enum waits_packet s
 }
 
 /* The next packet has not been written. */
-static void add_slot_wait(struct lines *s, struct line *q)
+static void add_slot_wait(struct look_lines *s, struct look_line *q)
 {
 	struct look *l = s->look;
 	struct look_wait *w = begin_wait(s, q);
@@ -439,7 +442,7 @@ static void add_slot_wait(struct lines *s, struct line *q)
 }
 
 /* Of a queue that is not known to wait. */
-static uint32_t quiet_node(struct lines *s, struct line *q, bool unreadable)
+static uint32_t quiet_node(struct look_lines *s, struct look_line *q, bool unreadable)
 {
 	struct look *l = s->look;
 	const char *text;
@@ -460,7 +463,7 @@ static uint32_t quiet_node(struct lines *s, struct line *q, bool unreadable)
 }
 
 /* What keeps a queue from going on. */
-static uint32_t keeper(struct lines *s, struct line *q)
+static uint32_t keeper(struct look_lines *s, struct look_line *q)
 {
 	const struct symbols_aql_packet *p = &q->packets[q->front];
 	enum waits_packet state = WAITS_PACKET_GOES_ON;
@@ -483,16 +486,45 @@ static uint32_t keeper(struct lines *s, struct line *q)
 
 /* ------------------------------------------------------------------ threads that wait for it - */
 
-static const char *waiter_text(struct lines *s, const struct line *q, uint32_t i, const struct look_waiter *w)
+/* A name may have the character that ends it in a text. */
+static const char *thread_text(struct look *l, const struct look_waiter *w)
 {
-	const bool waits = i == q->front && q->node != LOOK_NONE && s->look->nodes[q->node].rpc.has_wait;
+	char *text = rpc_arena_printf(l->arena, "thread %u (%s)", w->tid, w->name ? w->name : "");
+	const size_t size = text ? strlen(text) : 0;
 
-	return rpc_arena_printf(s->look->arena, "thread %u (%s) waits for %s, which %s", w->tid, w->name ? w->name : "",
-				packet_text(s, q, i), q->runs[i] ? "runs" : waits ? "waits" : "has not started");
+	for (size_t i = 0; i + 1 < size; i++)
+		if (text[i] == ')')
+			text[i] = '?';
+	return text;
+}
+
+/* Packets start in order: one behind another that runs or waits has not. */
+static bool has_not_started(const struct look_line *q, uint32_t i, bool front_waits)
+{
+	if (front_waits && i > q->front)
+		return true;
+	for (uint32_t k = 0; k < i; k++)
+		if (q->runs[k])
+			return true;
+	return false;
+}
+
+static const char *waiter_text(struct look_lines *s, const struct look_line *q, uint32_t i, const char *thread)
+{
+	const bool waits = q->node != LOOK_NONE && s->look->nodes[q->node].rpc.has_wait;
+	const char *state = "of which no waves are known";
+
+	if (q->runs[i])
+		state = "which runs";
+	else if (waits && i == q->front)
+		state = "which waits";
+	else if (has_not_started(q, i, waits))
+		state = "which has not started";
+	return rpc_arena_printf(s->look->arena, "%s waits for %s, %s", thread ? thread : "", packet_text(s, q, i), state);
 }
 
 /* @return how many packets that are not done give a signal. */
-static uint32_t count_givers(const struct lines *s, uint64_t signal)
+static uint32_t count_givers(const struct look_lines *s, uint64_t signal)
 {
 	uint32_t n = 0;
 
@@ -505,100 +537,168 @@ static uint32_t count_givers(const struct lines *s, uint64_t signal)
 /*
  * Is the packet still not done?  A thread that nobody has woken although it is, host.stacks tells.  The packet's place
  * may be another one's when the queue has gone on.
+ * @return 1: it is not, and its signal has this value; 0: it is; -1: that cannot be read.
  */
-static bool is_open(const struct lines *s, const struct line *q, uint32_t i)
+static int is_open(const struct look_lines *s, const struct look_line *q, uint32_t i, int64_t *ret)
 {
 	uint64_t read, value;
 
-	return get_u64(s, q->packets[i].completion_signal + WAITS_SIGNAL_VALUE, &value) && (int64_t)value > 0 &&
-	       get_u64(s, q->queue->read_pointer, &read) && read == q->read;
+	if (!get_u64(s, q->packets[i].completion_signal + WAITS_SIGNAL_VALUE, &value) ||
+	    !get_u64(s, q->queue->read_pointer, &read))
+		return -1;
+	*ret = (int64_t)value;
+	return *ret > 0 && read == q->read;
 }
 
-static struct line *line_of(const struct lines *s, const struct look_waiter *w)
+/* Of a packet behind those that are looked at as well. */
+static struct look_line *line_of(const struct look_lines *s, const struct look_waiter *w)
 {
 	for (size_t k = 0; k < s->n; k++) {
-		struct line *q = &s->list[k];
+		struct look_line *q = &s->list[k];
 
-		if (q->queue->queue_id == w->queue_id && q->queue->gpu_id == w->gpu_id && w->dispatch - q->read < q->n)
+		if (q->queue->queue_id == w->queue_id && q->queue->gpu_id == w->gpu_id && w->dispatch >= q->read)
 			return q;
 	}
 	return NULL;
 }
 
-static void add_waiter(struct lines *s, const struct look_waiter *w, struct rpc_why_get_result *ret)
+static void tell_waiter(struct look_lines *s, const struct look_waiter *w, struct look_line *q, int64_t value,
+			struct rpc_why_get_result *ret)
 {
-	struct line *q = line_of(s, w);
-	const uint32_t i = q ? (uint32_t)(w->dispatch - q->read) : 0;
+	const uint32_t i = (uint32_t)(w->dispatch - q->read);
+	const uint64_t signal = q->packets[i].completion_signal;
+	/* As word_node() says of a packet that waits for it. */
+	const bool is_proven = s->all && value == 1 && count_givers(s, signal) == 1;
+	const enum waits_confidence c = is_proven ? WAITS_PROVEN : WAITS_INFERRED;
 	struct look *l = s->look;
-	enum waits_confidence c;
-	uint32_t node;
+	const char *text = thread_text(l, w);
+	const uint32_t node = look_add_node(l, RPC_WAIT_NODE_KIND_THREAD, WAITS_END_UNKNOWN, text);
 
-	if (!q || !q->packets[i].completion_signal || !is_open(s, q, i))
-		return;
-	c = count_givers(s, q->packets[i].completion_signal) == 1 ? WAITS_PROVEN : WAITS_INFERRED;
-	node = look_add_node(l, RPC_WAIT_NODE_KIND_THREAD, WAITS_END_UNKNOWN,
-			     rpc_arena_printf(l->arena, "thread %u (%s)", w->tid, w->name ? w->name : ""));
 	if (node == LOOK_NONE)
 		return;
 	l->nodes[node].rpc.has_tid = true;
 	l->nodes[node].rpc.tid = w->tid;
 	add_producer(s, node, q, i, c);
 	ret->threads[ret->n_threads++] = (struct rpc_wait_thread){
-		.tid = w->tid, .name = w->name ? w->name : "", .text = waiter_text(s, q, i, w), .node = node,
+		.tid = w->tid, .name = w->name ? w->name : "", .text = waiter_text(s, q, i, text), .node = node,
 		.gpu_id = w->gpu_id, .queue_id = w->queue_id, .dispatch = w->dispatch,
-		.signal = q->packets[i].completion_signal, .confidence = (enum rpc_confidence)c,
+		.signal = signal, .confidence = (enum rpc_confidence)c,
 	};
 }
 
-static bool may_be_awaited(const struct line *q)
+static void add_waiter(struct look_lines *s, const struct look_waiter *w, struct rpc_why_get_result *ret)
+{
+	struct look_line *q = line_of(s, w);
+	int64_t value;
+	int r;
+
+	if (!q)
+		return;
+	if (w->dispatch - q->read >= q->n) {
+		q->behind += !q->whole;
+		return;
+	}
+	if (!q->packets[w->dispatch - q->read].completion_signal)
+		return;
+	r = is_open(s, q, (uint32_t)(w->dispatch - q->read), &value);
+	s->unreadable += r < 0;
+	if (r > 0)
+		tell_waiter(s, w, q, value, ret);
+}
+
+static void tell_those_left_out(const struct look_lines *s)
+{
+	struct look *l = s->look;
+
+	for (size_t k = 0; k < s->n; k++)
+		if (s->list[k].behind)
+			look_missing_thread(l, rpc_arena_printf(l->arena, "threads: %u wait%s for packets behind the first %u of queue %u",
+								s->list[k].behind, s->list[k].behind == 1 ? "s" : "",
+								PACKETS_MAX, s->list[k].queue->queue_id));
+	if (s->unreadable)
+		look_missing_thread(l, rpc_arena_printf(l->arena, "threads: whether packets that %u wait%s for are done is not readable",
+							s->unreadable, s->unreadable == 1 ? "s" : ""));
+}
+
+/* Packets that are not looked at may be. */
+static bool may_be_awaited(const struct look_line *q)
 {
 	for (uint32_t i = 0; i < q->n; i++)
 		if (q->packets[i].completion_signal)
 			return true;
-	return false;
+	return !q->whole;
 }
 
-/* They are no waits of their own: they are at the end of those who are kept. */
-static void add_threads(struct lines *s, struct rpc_why_get_result *ret)
+static size_t find_waiters(const struct look_lines *s, struct look_waiter **ret)
 {
 	struct look *l = s->look;
-	struct rpc_queue *queues = rpc_arena_array(l->arena, s->n, sizeof(*queues));
-	struct look_waiter *waiters;
+	struct rpc_queue *queues = rpc_arena_array(l->arena, s->n + 1, sizeof(*queues));
 	size_t n = 0;
 
+	if (!queues)
+		l->failed = true;
 	for (size_t k = 0; queues && k < s->n; k++)
 		if (may_be_awaited(&s->list[k]))
 			queues[n++] = *s->list[k].queue;
-	n = n ? look_find_waiters(l, queues, n, &waiters) : 0;
-	ret->threads = n ? rpc_arena_array(l->arena, n, sizeof(*ret->threads)) : NULL;
+	return n ? look_find_waiters(l, queues, n, ret) : 0;
+}
+
+/* They are no waits of their own: they are at the end of those who are kept. */
+void look_at_threads(struct look_lines *s, struct rpc_why_get_result *ret)
+{
+	struct look *l = s->look;
+	const size_t before = l->n_missing;
+	struct look_waiter *waiters = NULL;
+	const size_t n = find_waiters(s, &waiters);
+
+	if (!n)
+		return;
+	ret->threads = rpc_arena_array(l->arena, n, sizeof(*ret->threads));
+	if (!ret->threads)
+		l->failed = true;
 	for (size_t i = 0; ret->threads && i < n; i++)
 		add_waiter(s, &waiters[i], ret);
+	tell_those_left_out(s);
+	/* Without threads nobody would miss that. */
+	for (size_t i = before; i < l->n_missing; i++)
+		look_missing_thread(l, l->missing[i]);
+	l->n_missing = before;
 	ret->has_threads = ret->n_threads > 0;
 }
 
-void look_at_queues(struct look *l, struct rpc_why_get_result *ret)
+static void find_lines(struct look_lines *s)
 {
-	const struct snapshot *seen = l->seen;
-	const struct target *t = l->target;
-	const char *hidden = t->ops->hidden_queues ? t->ops->hidden_queues(l->target, l->arena) : NULL;
-	struct lines s = { .look = l, .all = seen->n_queues <= QUEUES_MAX && !hidden };
+	const struct snapshot *seen = s->look->seen;
 
-	look_missing(l, hidden);
-	if (seen->n_queues > QUEUES_MAX)
-		look_missing(l, rpc_arena_printf(l->arena, "packets of the queues behind the first %u", QUEUES_MAX));
-	s.list = rpc_arena_array(l->arena, seen->n_queues + 1, sizeof(*s.list));
-	for (size_t i = 0; s.list && i < seen->n_queues && s.n < QUEUES_MAX; i++) {
+	for (size_t i = 0; i < seen->n_queues && s->n < QUEUES_MAX; i++) {
 		if (seen->queues[i].type != RPC_QUEUE_TYPE_COMPUTE_AQL)
 			continue;
 		if (seen->queues[i].has_ring_base && seen->queues[i].has_read_pointer &&
 		    seen->queues[i].has_write_pointer)
-			read_line(&s, &seen->queues[i]);
+			read_line(s, &seen->queues[i]);
 		else
-			s.all = false;
+			s->all = false;
 	}
-	keep_those_that_stand_still(&s);
-	for (size_t i = 0; i < s.n; i++) {
-		struct line *q = &s.list[i];
+	keep_those_that_stand_still(s);
+}
+
+struct look_lines *look_at_queues(struct look *l)
+{
+	const struct snapshot *seen = l->seen;
+	const struct target *t = l->target;
+	const char *hidden = t->ops->hidden_queues ? t->ops->hidden_queues(l->target, l->arena) : NULL;
+	struct look_lines *s = rpc_arena_alloc(l->arena, sizeof(*s));
+	struct look_line *list = rpc_arena_array(l->arena, seen->n_queues + 1, sizeof(*list));
+
+	look_missing(l, hidden);
+	if (seen->n_queues > QUEUES_MAX)
+		look_missing(l, rpc_arena_printf(l->arena, "packets of the queues behind the first %u", QUEUES_MAX));
+	if (!s || !list)
+		return NULL;
+	*s = (struct look_lines){ .look = l, .list = list, .all = seen->n_queues <= QUEUES_MAX && !hidden };
+	find_lines(s);
+	for (size_t i = 0; i < s->n; i++) {
+		struct look_line *q = &s->list[i];
 		uint32_t open;
 
 		if (q->front == q->n)
@@ -607,7 +707,7 @@ void look_at_queues(struct look *l, struct rpc_why_get_result *ret)
 			look_missing(l, rpc_arena_printf(l->arena, "queue %u: the signals that its packet waits for are not readable",
 							 q->queue->queue_id));
 		if (open || (!q->front && q->packets[0].type == SYMBOLS_AQL_INVALID && q->is_blank))
-			(void)keeper(&s, q);
+			(void)keeper(s, q);
 	}
-	add_threads(&s, ret);
+	return s;
 }

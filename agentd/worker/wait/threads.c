@@ -58,7 +58,7 @@ static size_t take(struct look *l, const struct rpc_host_stacks_result *from, st
 							 .dispatch = g->waits_for.dispatch };
 	}
 	if (all > n)
-		look_missing(l, rpc_arena_printf(l->arena, "threads: %zu of %zu that wait for packets", all - n, all));
+		look_missing_thread(l, rpc_arena_printf(l->arena, "threads: %zu of %zu that wait for packets", all - n, all));
 	return n;
 }
 
@@ -68,16 +68,20 @@ size_t look_find_waiters(struct look *l, const struct rpc_queue *queues, size_t 
 	struct rpc_host_stacks_result told = { 0 };
 	const char *why;
 
-	*ret = rpc_arena_array(l->arena, WAITERS_MAX, sizeof(**ret));
 	/* A core's threads do not wait any more. */
-	if (!l->threads || !*ret || rpc_queue_places(l->arena, queues, n, &p) < 0)
+	if (!l->threads)
 		return 0;
+	*ret = rpc_arena_array(l->arena, WAITERS_MAX, sizeof(**ret));
+	if (!*ret || rpc_queue_places(l->arena, queues, n, &p) < 0) {
+		l->failed = true;
+		return 0;
+	}
 	why = l->threads->read(l->threads->ctx, l->arena, &p, &told);
 	if (why) {
-		look_missing(l, rpc_arena_printf(l->arena, "threads: which of them wait for packets: %s", why));
+		look_missing_thread(l, rpc_arena_printf(l->arena, "threads: which of them wait for packets: %s", why));
 		return 0;
 	}
 	for (size_t i = 0; i < told.n_missing; i++)
-		look_missing(l, told.missing[i]);
+		look_missing_thread(l, told.missing[i]);
 	return take(l, &told, *ret);
 }

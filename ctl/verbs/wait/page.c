@@ -319,6 +319,8 @@ static void print_threads(struct ctl *c, const struct rpc_why_get_result *r)
 		why_line(c, "THREAD", text, confidence_of(c, r->threads[i].confidence));
 	}
 	print_more(c, "thread", n, shown);
+	for (size_t i = 0; (c->verbose || r->n_waits) && i < r->n_threads_missing; i++)
+		why_line(c, "", r->threads_missing[i], NULL);
 }
 
 void why_page_waits(struct ctl *c, const struct rpc_why_get_result *r)

@@ -190,10 +190,11 @@ def test_more_threads_than_are_told():
         s.attach()
         tids(s, 300)
         doc = s.why()
-        assert doc["missing"] == ["threads: 236 of 300 that wait for packets"], doc["missing"]
+        assert doc["threads_missing"] == ["threads: 236 of 300 that wait for packets"] and doc["complete"], doc
         assert len({t["tid"] for t in doc["threads"]}) == 64
         shown = s.ctl("why", s.app.pid)
         assert shown.stdout.count("THREAD") == 16 and "(48 more threads: --verbose)" in shown.stdout, shown.stdout
+        assert shown.returncode == 10 and "threads: 236 of 300 that wait for packets" in shown.stdout, shown
 
 
 def test_thousands_of_threads_take_a_bounded_time():
@@ -202,5 +203,44 @@ def test_thousands_of_threads_take_a_bounded_time():
         begin = time.monotonic()
         doc = s.why()
         assert time.monotonic() - begin < 5, "the reading of threads has a limit of its own"
-        assert "threads: more than 4096" in doc["missing"], doc["missing"]
+        assert "threads: more than 4096" in doc["threads_missing"] and doc["complete"] and not doc["missing"], doc
         assert doc["causes"][0]["culprit"] and doc["causes"][0]["waits"] == 2, doc["causes"]
+
+
+def packets(n):
+    """The queue's only signal is that of its last packet."""
+    return "".join(f"packet 0 {i} kernel; " for i in range(n - 1)) + f"packet 0 {n - 1} kernel completion=last; "
+
+
+@pytest.mark.parametrize("waves, status", [(STUCK, 10), (RUNS, 0)], ids=["stuck", "runs"])
+def test_packets_behind_those_that_are_looked_at(waves, status):
+    """Nothing else of the answer depends on threads: nor does the exit status."""
+    with WaitScene("gfx90a", QUEUES.split("packet")[0] + packets(301) + waves + "; pending 0 301; await last 2; spin") as s:
+        s.attach()
+        tids(s, 2)
+        doc = s.why()
+        assert doc["threads_missing"] == ["threads: 2 wait for packets behind the first 256 of queue 0"], doc
+        assert "threads" not in doc and doc["complete"] and not doc["missing"], doc
+        shown = s.ctl("why", "-v", s.app.pid)
+        assert shown.returncode == status and "packets behind the first 256 of queue 0" in " ".join(shown.stdout.split()), shown
+
+
+def test_who_else_may_give_a_signal_makes_it_likely():
+    """Packets that were not seen may give the one of the first packet, too."""
+    many = packets(301).replace("packet 0 0 kernel;", "packet 0 0 kernel completion=done;")
+    for text in (QUEUES.split("packet")[0] + many + STUCK + "; pending 0 301; await done",
+                 QUEUES.split("packet 1")[0].replace("signal done 1", "signal done 2") + STUCK + "; pending 0 1; await done"):
+        with WaitScene("gfx90a", text + "; spin") as s:
+            s.attach()
+            tids(s, 1)
+            (thread,) = s.why()["threads"]
+            assert (thread["dispatch"], thread["confidence"]) == (0, "inferred"), thread
+
+
+def test_only_what_is_behind_another_packet_has_not_started():
+    with WaitScene("gfx90a", QUEUES.split("packet")[0] + "packet 0 0 kernel; packet 0 1 kernel completion=done; " + RUNS +
+                   "; pending 0 2; await done; spin") as s:
+        s.attach()
+        tids(s, 1)
+        (thread,) = s.why()["threads"]
+        assert thread["text"].endswith("waits for packet 1 of queue 0 (gemm), which has not started"), thread

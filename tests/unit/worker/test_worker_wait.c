@@ -3,14 +3,19 @@
 #include <endian.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
+#include "agentd/ipc/frontend_worker.h"
 #include "agentd/worker/convergence/convergence.h"
 #include "agentd/worker/mbarrier/mbarrier.h"
+#include "agentd/worker/rule/threads.h"
 #include "agentd/worker/spin/spin.h"
 #include "agentd/worker/wait/look.h"
 #include "agentd/worker/wait/wait.h"
 #include "agentd/worker/wait/warps.h"
+#include "base/clock.h"
 #include "base/fd.h"
+#include "base/out.h"
 #include "symbols/cache.h"
 #include "testlib.h"
 
@@ -21,8 +26,18 @@ static struct {
 	uint64_t read, write, value;
 	uint8_t ring[RING_SIZE];
 	uint64_t moves_at; /* Which place moves on, and after how many reads of it. */
+	bool signals_end;  /* Signals cannot be read any more once threads were. */
 	unsigned int after, n;
 } program;
+
+/* What a reader of threads says: these wait for a packet. */
+static struct {
+	bool fails;
+	uint32_t tids[3], queue_id;
+	uint64_t dispatch;
+	size_t n_asked, n_missing;
+	const char *missing[4];
+} reader;
 
 static ssize_t read_program(const void *source, uint64_t address, void *buf, size_t size)
 {
@@ -33,7 +48,7 @@ static ssize_t read_program(const void *source, uint64_t address, void *buf, siz
 		memcpy(buf, program.ring + (address - RING), size);
 		return (ssize_t)size;
 	}
-	if (size != 8)
+	if (size != 8 || (address == SIGNAL && program.signals_end && reader.n_asked))
 		return -EFAULT;
 	if (address == program.moves_at && program.n++ == program.after)
 		++*word;
@@ -41,16 +56,10 @@ static ssize_t read_program(const void *source, uint64_t address, void *buf, siz
 	return (ssize_t)size;
 }
 
-/* What a reader of threads says: these wait for a packet. */
-static struct {
-	bool fails;
-	uint32_t tids[3], queue_id;
-	uint64_t dispatch;
-	size_t n_asked;
-} reader;
 /* What was told of the last look. */
 static struct {
-	size_t n_threads, n_edges, n_missing;
+	size_t n_threads, n_edges, n_missing, n_threads_missing;
+	char threads_missing[2][128];
 	uint32_t confidence;
 } latest;
 
@@ -67,11 +76,16 @@ static const char *read_threads(void *ctx, struct rpc_arena *a, const struct rpc
 		.waits_for = { .has_queue_id = true, .queue_id = reader.queue_id, .has_gpu_id = true,
 			       .has_dispatch = true, .dispatch = reader.dispatch },
 	};
+	ret->missing = reader.missing;
+	ret->n_missing = reader.n_missing;
 	return reader.fails ? "no answer" : NULL;
 }
 
 /* Completion signals of the packets of that queue; 0: none. */
 static uint64_t completions[2];
+/* Value of their signal, and whether it is gone once threads were read. */
+static uint64_t signal_value = 1;
+static bool signals_end;
 
 /* How many waits are found, of a queue whose next packet is a barrier-AND for one signal. */
 static size_t waits_of(uint64_t moves_at, unsigned int after)
@@ -94,8 +108,9 @@ static size_t waits_of(uint64_t moves_at, unsigned int after)
 
 	rpc_arena_init(&arena, 1 << 20);
 	memset(&program, 0, sizeof(program));
+	program.signals_end = signals_end;
 	program.write = 2;
-	program.value = 1;
+	program.value = signal_value;
 	program.ring[0] = program.ring[64] = 3;
 	memcpy(program.ring + 8, &signal, 8);
 	memcpy(program.ring + 56, &completions[0], 8);
@@ -104,11 +119,15 @@ static size_t waits_of(uint64_t moves_at, unsigned int after)
 	program.after = after;
 	l.now = history_begin(&history, 1, 0, &number);
 	l.missing = rpc_arena_array(&arena, LOOK_MISSING_MAX, sizeof(*l.missing));
-	look_at_queues(&l, &why);
+	l.threads_missing = rpc_arena_array(&arena, LOOK_MISSING_MAX, sizeof(*l.threads_missing));
+	look_at_threads(look_at_queues(&l), &why);
 	n = l.n_waits;
 	latest.n_threads = why.n_threads;
 	latest.n_edges = l.n_edges;
 	latest.n_missing = l.n_missing;
+	latest.n_threads_missing = l.n_threads_missing;
+	for (size_t i = 0; i < l.n_threads_missing && i < ARRAY_SIZE(latest.threads_missing); i++)
+		snprintf(latest.threads_missing[i], sizeof(latest.threads_missing[i]), "%s", l.threads_missing[i]);
 	latest.confidence = why.n_threads ? (uint32_t)why.threads[0].confidence : UINT32_MAX;
 	for (size_t i = 0; i < why.n_threads; i++) {
 		TEST_EQ(why.threads[i].tid, reader.tids[i]);
@@ -174,6 +193,88 @@ static void threads_stand_in_front_of_the_packet_that_they_wait_for(void)
 	TEST_EQ(latest.n_missing, 0);
 	completions[1] = SIGNAL - 8;
 	expect_threads(1, 3, RPC_CONFIDENCE_INFERRED);
+	completions[1] = 0;
+	/* Somebody else has to give it as well. */
+	signal_value = 2;
+	expect_threads(1, 3, RPC_CONFIDENCE_INFERRED);
+	signal_value = 1;
+}
+
+static void a_signal_that_cannot_be_read_is_told(void)
+{
+	completions[0] = SIGNAL - 8;
+	completions[1] = 0;
+	reader.dispatch = 0;
+	signals_end = true;
+	expect_threads(1, 0, UINT32_MAX);
+	signals_end = false;
+	TEST_EQ(latest.n_missing, 0);
+	TEST_EQ(latest.n_threads_missing, 1);
+	TEST_STR(latest.threads_missing[0], "threads: whether packets that 3 wait for are done is not readable");
+}
+
+static void what_a_reader_misses_is_told_once(void)
+{
+	static const char *const missing[] = { "queue 3 of GPU 1: its packets cannot be read", "threads: more than 4096",
+					       "queue 3 of GPU 1: its packets cannot be read", "threads: more than 4096" };
+
+	completions[0] = SIGNAL - 8;
+	memcpy(reader.missing, missing, sizeof(missing));
+	reader.n_missing = ARRAY_SIZE(missing);
+	expect_threads(1, 3, RPC_CONFIDENCE_PROVEN);
+	reader.n_missing = 0;
+	TEST_EQ(latest.n_missing, 0);
+	TEST_EQ(latest.n_threads_missing, 2);
+	TEST_STR(latest.threads_missing[0], "threads: queue 3 of GPU 1: its packets cannot be read");
+	TEST_STR(latest.threads_missing[1], "threads: more than 4096");
+}
+
+/* @param text  What the reader has sent; NULL: nothing.  @return why there is no answer. */
+static const char *answer(struct rpc_arena *a, uint32_t type, const char *text, size_t size, bool closes,
+			  struct rpc_host_stacks_result *ret)
+{
+	const struct ipc_head head = { .type = type, .id = 1, .size = (uint32_t)size };
+	struct ipc_link link, peer;
+	const char *why;
+	int pair[2];
+
+	TEST_EQ_FATAL(fd_socketpair(SOCK_NONBLOCK, pair), 0);
+	ipc_link_init(&link, pair[0]);
+	ipc_link_init(&peer, pair[1]);
+	if (text)
+		TEST_EQ(ipc_link_send(&peer, &head, text), 0);
+	if (closes)
+		ipc_link_deinit(&peer);
+	/* What has come already is read, and nothing is waited for. */
+	why = rule_threads_receive(&link, clock_now_ns(), a, ret);
+	ipc_link_deinit(&link);
+	ipc_link_deinit(&peer);
+	return why;
+}
+
+static void a_reader_of_threads_may_answer_anything(void)
+{
+	static const char garbage[] = "{\"groups\": 7}", broken[] = "{";
+	struct rpc_host_stacks_result told = { 0 };
+	auto_out struct out text = { 0 };
+	struct agent_err err = { 0 };
+	struct rpc_arena a;
+
+	rpc_arena_init(&a, 0);
+	TEST_STR(answer(&a, 0, NULL, 0, false, &told), "they were not read in time");
+	TEST_STR(answer(&a, 0, NULL, 0, true, &told), "their reader ended without an answer, or there is none");
+	TEST_STR(answer(&a, IPC_REPLY, garbage, strlen(garbage), false, &told),
+		 "the answer makes no sense, or does not fit into memory");
+	TEST_STR(answer(&a, IPC_REPLY, broken, strlen(broken), false, &told),
+		 "the answer makes no sense, or does not fit into memory");
+	TEST_STR(answer(&a, IPC_CALL, broken, strlen(broken), false, &told),
+		 "the answer makes no sense, or does not fit into memory");
+	TEST_STR(answer(&a, IPC_ERROR, broken, strlen(broken), false, &told),
+		 "the answer makes no sense, or does not fit into memory");
+	agent_err_set(&err, RPC_ERROR_INTERNAL, EPERM, NULL, NULL, "process 7: it may not be read");
+	agent_err_encode(&text, &err);
+	TEST_STR(answer(&a, IPC_ERROR, text.data, text.size, true, &told), "process 7: it may not be read");
+	rpc_arena_deinit(&a);
 }
 
 static void threads_that_are_told_of_other_packets_are_left_out(void)
@@ -201,7 +302,9 @@ static void without_an_answer_threads_are_missing(void)
 	completions[0] = SIGNAL - 8;
 	reader.fails = true;
 	expect_threads(1, 0, UINT32_MAX);
-	TEST_EQ(latest.n_missing, 1);
+	TEST_EQ(latest.n_missing, 0);
+	TEST_EQ(latest.n_threads_missing, 1);
+	TEST_STR(latest.threads_missing[0], "threads: which of them wait for packets: no answer");
 	reader.fails = false;
 	completions[0] = 0;
 }
@@ -1307,6 +1410,8 @@ TEST_SUITE(worker_wait, TEST(warps_that_are_apart_are_read_in_one_call_for_each_
 	   TEST(a_signal_that_moves_between_both_passes_is_left_out),
 	   TEST(a_queue_that_goes_on_between_both_passes_is_left_out),
 	   TEST(threads_stand_in_front_of_the_packet_that_they_wait_for),
+	   TEST(a_signal_that_cannot_be_read_is_told), TEST(what_a_reader_misses_is_told_once),
+	   TEST(a_reader_of_threads_may_answer_anything),
 	   TEST(threads_that_are_told_of_other_packets_are_left_out), TEST(without_an_answer_threads_are_missing),
 	   TEST(named_barriers_are_told_with_their_number), TEST(without_their_states_waves_may_be_missing),
 	   TEST(waves_that_have_ended_lack_at_named_barriers),
