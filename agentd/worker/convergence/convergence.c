@@ -52,13 +52,18 @@ static uint32_t count(const struct convergence_source *from, const struct target
 
 static const char *missing_text(struct rpc_arena *a, uint32_t refused, uint32_t left_out)
 {
-	const uint32_t n = refused ? refused : left_out;
+	static const char why[] = "their state was not read, for lack of time, or because there are too many";
+	const char *s = refused == 1 ? "" : "s";
 
-	if (!n)
-		return NULL;
-	return rpc_arena_printf(a, "convergence barriers of %u warp%s: %s", n, n == 1 ? "" : "s",
-				refused ? "the driver does not tell their state" :
-					  "their state was not read, for lack of time, or because there are too many");
+	if (refused && left_out)
+		return rpc_arena_printf(a, "convergence barriers of %u warp%s: the driver does not tell their state, and "
+					   "was not asked for that of %u other%s", refused, s, left_out,
+					left_out == 1 ? "" : "s");
+	if (refused)
+		return rpc_arena_printf(a, "convergence barriers of %u warp%s: the driver does not tell their state",
+					refused, s);
+	return left_out ? rpc_arena_printf(a, "convergence barriers of %u warp%s: %s", left_out,
+					   left_out == 1 ? "" : "s", why) : NULL;
 }
 
 static int by_wave(const void *x, const void *y)
@@ -81,7 +86,8 @@ const char *convergence_read(const struct convergence_source *from, uint64_t dea
 						  sizeof(*waves->convergences)) : NULL;
 	if (!waves->convergences)
 		return NULL;
-	while (clock_now_ns() < deadline_ns) {
+	/* Whoever refuses once does so for each multiprocessor, while all stand still. */
+	while (!refused && clock_now_ns() < deadline_ns) {
 		n = find_next(from, waves, &at);
 		if (!n)
 			break;

@@ -496,11 +496,12 @@ static int read_all(struct look *l)
 	if (r == 0 && l->from->mbarriers)
 		add_missing(l, cuda_mbarriers_read(c, l->deadline_ns, l->a, l->ret));
 	if (r == 0 && l->from->mbarriers)
-		add_missing(l, cuda_convergence_read(c, l->deadline_ns, l->a, l->ret));
-	if (r == 0 && l->from->mbarriers)
 		read_spins(l);
 	if (r == 0 && l->from->mbarriers)
 		cuda_nccl_read(c, l->deadline_ns, l->a, l->ret);
+	/* The last, as it helps in the fewest cases: time may lack for it. */
+	if (r == 0 && l->from->mbarriers)
+		add_missing(l, cuda_convergence_read(c, l->deadline_ns, l->a, l->ret));
 	return r;
 }
 

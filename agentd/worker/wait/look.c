@@ -252,7 +252,7 @@ static bool is_culprit(const struct look *l, const struct waits_cause *c)
 	case WAITS_END_CIRCLE:
 		/* Warps that go through the same barriers again and again look alike whenever they are looked at. */
 		if (look_is_nvidia(l))
-			return c->confidence == WAITS_PROVEN;
+			return c->confidence == WAITS_PROVEN && l->before && l->apart_ns >= LOOK_STILL_NS;
 		return c->confidence == WAITS_PROVEN || (l->before && l->apart_ns >= LOOK_STILL_NS);
 	case WAITS_END_STILL:
 	case WAITS_END_HOST:

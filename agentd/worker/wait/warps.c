@@ -34,8 +34,11 @@ static const struct look_code *code_at(struct look *l, const struct wave *w)
 
 _Static_assert(WAITS_CBU_WORDS == TARGET_CONVERGENCE_WORDS, "what is read is all of it");
 
-/* @return 0, -ENOENT (it was not read), -EBADMSG (it contradicts itself). */
-static int find_convergence(const struct look *l, const struct wave *warp, struct waits_cbu *ret)
+/*
+ * @param ret_hash  Of all of its words.
+ * @return 0, -ENOENT (it was not read), -EBADMSG (it contradicts itself).
+ */
+static int find_convergence(const struct look *l, const struct wave *warp, struct waits_cbu *ret, uint64_t *ret_hash)
 {
 	const struct target_waves *t = &l->seen->waves;
 	const size_t wave = (size_t)(warp - t->waves);
@@ -54,6 +57,7 @@ static int find_convergence(const struct look *l, const struct wave *warp, struc
 		return -ENOENT;
 	for (uint32_t i = 0; i < wave_n_parts(warp); i++)
 		lanes |= (uint32_t)warp->parts->list[i].exec;
+	*ret_hash = hash_bytes(hash_secret(), t->convergences[low].words, sizeof(t->convergences[low].words)) | 1;
 	return waits_cbu_read(t->convergences[low].words, TARGET_CONVERGENCE_WORDS, lanes, ret);
 }
 
@@ -64,13 +68,18 @@ static bool has_mask(const struct unit *u)
 	       !u->at.mask_is_constant;
 }
 
-/* Whoever may go on was let go, or has not come yet. */
-static void classify_warp_sync(struct unit *u, int known, const struct waits_cbu *c)
+/*
+ * Whoever may go on was let go, or has not come yet.  No device has shown the states of lanes there: a place of which
+ * none is blocked is told as if nothing were known of them.
+ */
+static void classify_warp_sync(struct unit *u, int known, const struct waits_cbu *c, uint64_t hash)
 {
-	if (known == 0 && u->lanes & c->ready)
-		return;
 	/* To read registers takes so many calls that devices would stand still for long. */
 	u->does = DOES_WAIT;
+	u->ready = known == 0 ? u->lanes & c->ready : 0;
+	if (u->ready == u->lanes)
+		return;
+	u->lanes &= ~u->ready;
 	/* Whoever waits for lanes that do not take part waits for nobody that is known. */
 	if (known == -EBADMSG || (known == 0 && has_mask(u) && u->at.mask & c->lanes & ~c->collective))
 		u->told = LANES_DOUBTFUL;
@@ -78,6 +87,7 @@ static void classify_warp_sync(struct unit *u, int known, const struct waits_cbu
 		return;
 	u->told = LANES_BLOCKED;
 	u->awaited = c->collective;
+	u->all_came = c->collective & ~c->in_collective ? 0 : hash;
 }
 
 static void classify_converge(struct unit *u, int known, const struct waits_cbu *c)
@@ -93,13 +103,14 @@ static void classify_converge(struct unit *u, int known, const struct waits_cbu 
 static void classify_lanes(const struct look *l, struct unit *u)
 {
 	struct waits_cbu c;
+	uint64_t hash = 0;
 	int known;
 
 	if (!u->w->is_part || !u->lanes)
 		return;
-	known = find_convergence(l, u->warp, &c);
+	known = find_convergence(l, u->warp, &c, &hash);
 	if (u->at.op == WAITS_SASS_WARP_SYNC)
-		classify_warp_sync(u, known, &c);
+		classify_warp_sync(u, known, &c, hash);
 	else
 		classify_converge(u, known, &c);
 }
@@ -188,6 +199,18 @@ static uint32_t lanes_at(const struct block *b, const struct unit *first)
 	return lanes;
 }
 
+/* Lanes of the warp that are left. */
+static uint32_t lanes_left(const struct block *b, const struct wave *warp)
+{
+	uint32_t lanes = 0;
+
+	for (uint32_t i = 0; i < b->n_units; i++)
+		if (b->units[i].warp == warp)
+			lanes |= b->units[i].lanes | b->units[i].ready;
+	return lanes;
+}
+
+/* The same without those that are ready to go on from where others are blocked. */
 static uint32_t lanes_of(const struct block *b, const struct wave *warp)
 {
 	uint32_t lanes = 0;
@@ -256,8 +279,10 @@ static void find_going_on(const struct look *l, struct unit *units, uint32_t n)
 
 	for (uint32_t i = 0; i < n; i++)
 		any |= is_converging(&units[i]);
-	for (uint32_t i = 0; any && i < n; i++)
+	for (uint32_t i = 0; any && i < n; i++) {
 		on |= units[i].does == DOES_RUN && !polls(l, &units[i]) ? units[i].lanes : 0;
+		on |= units[i].ready;
+	}
 	do {
 		before = on;
 		for (uint32_t i = 0; i < n; i++)
@@ -501,12 +526,22 @@ static const char *left_text(struct look *l, const struct block *b)
 	return warps_exited_text(l, b);
 }
 
+/* Those of a part that wait, as others of it may go on. */
+static const char *lanes_text(struct look *l, const struct unit *u)
+{
+	struct wave w = *u->w;
+
+	w.exec = u->lanes;
+	w.lanes = (uint32_t)__builtin_popcount(u->lanes);
+	return look_wave_text(l, &w);
+}
+
 static const char *who_text(struct look *l, const struct block *b, uint32_t place)
 {
 	const struct unit *first = b->places[place].first;
 
 	if (is_for_lanes(first))
-		return look_wave_text(l, first->w);
+		return lanes_text(l, first);
 	return rpc_arena_printf(l->arena, "%s of %s", warps_text(l, b, place), look_workgroup_text(l, first->warp));
 }
 
@@ -516,7 +551,7 @@ static uint32_t threads_left(const struct block *b)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < b->n; i++) {
-		uint32_t lanes = lanes_of(b, &b->waves[i]);
+		uint32_t lanes = lanes_left(b, &b->waves[i]);
 
 		n += lanes ? (uint32_t)__builtin_popcount(lanes) : WARP_LANES;
 	}
@@ -526,7 +561,7 @@ static uint32_t threads_left(const struct block *b)
 /* Of one that is missing, and waits itself. */
 static const char *waits_text(struct look *l, const struct unit *u, const struct rpc_wait_at *at)
 {
-	const char *who = look_wave_text(l, u->w);
+	const char *who = lanes_text(l, u);
 
 	return rpc_arena_printf(l->arena, "%s, which %s at %s", who, look_verb(who), look_place(l, at));
 }
@@ -567,7 +602,7 @@ static uint64_t state_of(const struct block *b, bool all)
 			continue;
 		h = hash_mix(h ^ (u->w->pc + u->warp->wave_in_group)) ^ u->lanes;
 		h = hash_mix(h ^ u->does ^ (uint64_t)u->w->reasons << 8);
-		h = hash_mix(h ^ u->told ^ (uint64_t)u->awaited << 8);
+		h = hash_mix(h ^ u->told ^ (uint64_t)u->awaited << 8) ^ u->ready;
 		if (u->object)
 			h = hash_mix(h ^ u->object->word) ^ u->object->address;
 	}
@@ -584,10 +619,30 @@ static uint64_t shape_of(struct look *l, const struct block *b)
 {
 	const struct wave *w = b->waves;
 	const uint64_t words[] = { w->gpu_id, w->queue_id, w->has_dispatch ? w->dispatch + 1 : 0, b->n,
-				   state_of(b, true), b->is_over, b->is_old, clusters_state_of(l, b) };
+				   state_of(b, true), b->is_over, b->is_old, b->stands, clusters_state_of(l, b) };
 
 	return hash_bytes(hash_secret(), words, sizeof(words)) | 1;
 }
+
+/*
+ * Between the last lane that comes to a WARPSYNC and the release of all, a warp that is well looks like one that is
+ * stuck: PTX has lanes wait for the same mask, and not for the same instruction.  Only time tells the two apart.
+ */
+static void find_standing(struct look *l, struct block *b)
+{
+	const uint64_t state = state_of(b, false);
+
+	for (uint32_t i = 0; i < b->n_places; i++) {
+		const struct unit *first = b->places[i].first;
+
+		if (first->all_came &&
+		    look_is_same(l, hash_mix(warps_name_of(b->waves, i)), hash_mix(state ^ first->all_came)) &&
+		    l->apart_ns >= LOOK_STILL_NS)
+			b->stands |= UINT32_C(1) << i;
+	}
+}
+
+_Static_assert(WAITS_MAX <= 32, "each place of a block has a bit");
 
 /* ------------------------------------------------------------------ waits -------------------- */
 
@@ -730,23 +785,32 @@ static void add_barrier_parties(struct look *l, const struct block *b, uint32_t 
 }
 
 /*
- * That lanes at different instructions do not meet follows from no documentation: what proves it is that the hardware
- * says of all of them that they are blocked.
+ * That lanes at different instructions do not meet follows from no documentation: what proves it is that all of them
+ * have come, as the hardware says, and stay.
  */
+static enum waits_confidence lanes_confidence(const struct block *b, uint32_t place)
+{
+	const struct unit *first = b->places[place].first;
+
+	if (first->told == LANES_DOUBTFUL)
+		return WAITS_UNKNOWN;
+	if (first->at.op == WAITS_SASS_CONVERGE)
+		return first->told == LANES_BLOCKED ? WAITS_PROVEN : WAITS_INFERRED;
+	return b->stands >> place & 1 ? WAITS_PROVEN : WAITS_INFERRED;
+}
+
 static void add_lane_parties(struct look *l, const struct block *b, uint32_t place)
 {
-	static const enum waits_confidence known[] = { [LANES_UNTOLD] = WAITS_INFERRED,
-						       [LANES_DOUBTFUL] = WAITS_UNKNOWN,
-						       [LANES_BLOCKED] = WAITS_PROVEN };
+	const enum waits_confidence known = lanes_confidence(b, place);
 	const struct unit *first = b->places[place].first;
 	struct rpc_wait *to = &l->waits[b->places[place].wait].rpc;
 	uint32_t missing = lanes_missing(b, first);
 
-	to->confidence = (enum rpc_confidence)known[first->told];
+	to->confidence = (enum rpc_confidence)known;
 	to->candidates = to->has_candidates = !has_lanes(first);
 	for (uint32_t i = 0; i < b->n_units; i++)
 		if (b->units[i].warp == first->warp && b->units[i].lanes & missing)
-			add_party(l, b, b->places[place].wait, &b->units[i], known[first->told], !has_lanes(first));
+			add_party(l, b, b->places[place].wait, &b->units[i], known, !has_lanes(first));
 }
 
 static void add_evidence(struct look *l, struct rpc_wait *to, const struct unit *first)
@@ -880,6 +944,7 @@ static void look_at_block(struct look *l, struct block *b)
 	if (b->cut)
 		look_undecoded(l, "lanes of their block are at more places than are looked at", b->n);
 	mbarriers_judge(l, b);
+	find_standing(l, b);
 	shape = shape_of(l, b);
 	if (!b->n_places || is_told(l, b, shape))
 		return;
