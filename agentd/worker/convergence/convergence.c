@@ -56,8 +56,8 @@ static const char *missing_text(struct rpc_arena *a, uint32_t refused, uint32_t 
 	const char *s = refused == 1 ? "" : "s";
 
 	if (refused && left_out)
-		return rpc_arena_printf(a, "convergence barriers of %u warp%s: the driver does not tell their state, and "
-					   "was not asked for that of %u other%s", refused, s, left_out,
+		return rpc_arena_printf(a, "convergence barriers of %u warp%s: the driver does not tell their state, "
+					   "and was not asked for that of %u other%s", refused, s, left_out,
 					left_out == 1 ? "" : "s");
 	if (refused)
 		return rpc_arena_printf(a, "convergence barriers of %u warp%s: the driver does not tell their state",

@@ -27,7 +27,7 @@ struct unit {
 	/** What the hardware says of lanes that wait for others of their warp. */
 	enum { LANES_UNTOLD, LANES_DOUBTFUL, LANES_BLOCKED } told;
 	uint32_t awaited; /**< Of those that are blocked: lanes that they wait for, as far as it is known. */
-	uint32_t ready;	  /**< Lanes at a WARPSYNC that the hardware says go on; @c lanes has them only if no other is there. */
+	uint32_t ready;	  /**< Lanes at a WARPSYNC that go on; @c lanes has them only if no other is there. */
 	/** Of those at a WARPSYNC for which all have come: a hash of what the hardware says of their warp; else 0. */
 	uint64_t all_came;
 	bool goes_on; /**< Known only of a warp of which lanes wait where they meet: these do not, or for such alone. */
@@ -51,7 +51,7 @@ struct block {
 	/** Nobody is left who could come to the objects that are waited for: of the whole cluster. */
 	bool is_over;
 	bool is_old; /**< The same was so in the look before, and that long ago. */
-	uint32_t stands; /**< Places, by bit, at WARPSYNC for which all had come in the look before, and that long ago. */
+	uint32_t stands; /**< Places, by bit, at WARPSYNC for which all had come so in the look before. */
 };
 
 /* warps.c */
