@@ -424,6 +424,8 @@ static const char *ended_text(struct look *l, const struct block *b, uint32_t n,
 static void add_ended(struct look *l, size_t wait, const struct block *b, const struct waits_missing *m)
 {
 	struct rpc_wait *to = &l->waits[wait].rpc;
+	/* Of a barrier that has just opened, those who wait are still counted as lacking, so that nobody has to come. */
+	const bool is_counted = b->counts.state.signals >= b->counts.waiting;
 	const bool is_old = l->before && l->apart_ns >= LOOK_STILL_NS && !l->waits[wait].changed;
 	const char *group = look_workgroup_text(l, b->waves);
 	const char *what = ended_text(l, b, m->ended, ""), *of = rpc_arena_printf(l->arena, " of %s", group ? group : "");
@@ -433,7 +435,7 @@ static void add_ended(struct look *l, size_t wait, const struct block *b, const 
 		return;
 	to->missing[to->n_missing++] = (struct rpc_wait_party){ .what = what, .state = RPC_WAIT_END_GONE };
 	node = look_add_node(l, RPC_WAIT_NODE_KIND_NOBODY,
-			     is_old && m->ended == m->missing ? WAITS_END_GONE : WAITS_END_UNKNOWN,
+			     is_old && is_counted && m->ended == m->missing ? WAITS_END_GONE : WAITS_END_UNKNOWN,
 			     ended_text(l, b, m->ended, of));
 	look_add_edge(l, l->waits[wait].node, node, WAITS_INFERRED, m->candidates);
 }

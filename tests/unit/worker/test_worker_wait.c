@@ -595,6 +595,8 @@ static void who_has_ended_is_the_cause_where_nobody_comes(void)
 		/* One has come meanwhile, and a wave that is elsewhere may. */
 		{ { NAMED_AT, NAMED_AT, ENDED, ENDED }, STATE(4, 2), STATE(5, 3), false, false },
 		{ { NAMED_AT, NAMED_AT, 0, ENDED }, STATE(4, 3), STATE(4, 3), false, false },
+		/* It has just opened, and those who wait go on. */
+		{ { NAMED_AT, NAMED_AT, ENDED, ENDED }, STATE(2, 0), STATE(2, 0), false, false },
 		/* The waves may be there, and were not read. */
 		{ { NAMED_AT, NAMED_AT, ENDED, ENDED }, STATE(4, 2), STATE(4, 2), true, false },
 	};
