@@ -110,8 +110,8 @@ CUDA = {
     "back-off": lambda r: {"blocks": r.randint(1, 40), "pc": r.choice(["0xc0", "0xe0"]), "next": word(r.choice([4, 5]), 8)},
     "busy-lock": lambda r: {"blocks": r.randint(2, 40), "first": word(r.randint(1, 3)), "next": word(r.choice([0, 4]))},
     "stop-flag": lambda r: {"blocks": r.randint(1, 40), "next": word(r.choice([5, 6, 7]))},
-    # The numbers agree with a barrier of all blocks before, or from then on.
-    "late-block": lambda r: {"first": word(4), "next": word(r.choice([4, 5])), "ms": r.choice([0, 300, 600])},
+    # The numbers agree with a barrier of all blocks before and from then on, which is between the samples.
+    "late-block": lambda r: {"first": word(4), "next": word(4), "ms": r.choice([800, 950])},
     "late-warp": lambda r: {"blocks": r.randint(1, 40), "late": r.randint(0, 7), "step": r.choice([1, 3])},
     "counted-barrier": lambda r: {"blocks": r.randint(1, 40), "step": r.choice([1, 5]), "first": r.randint(8, 11), "come": 1},
     "late-cluster": lambda r: {"late": r.randint(0, 7), "step": r.choice([1, 4])},
