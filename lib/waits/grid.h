@@ -81,7 +81,9 @@ int waits_grid_count(uint32_t word, uint64_t blocks, struct waits_grid_blocks *r
 /** How blocks of a grid, of which not all are on the device, poll words in a loop of their own. */
 struct waits_grid_poll {
 	uint64_t blocks, absent; /**< Of the grid, and those of them that are not there. */
-	uint32_t lanes, of_blocks; /**< All that are in the loop, and how many blocks they are of. */
+	uint32_t lanes;	   /**< Of one block, that are in the loop. */
+	bool is_one_block; /**< No other block has lanes in it. */
+	bool is_numbered;  /**< The numbers of the threads are those of the blocks that are not there. */
 	struct waits_word word;	 /**< Of one lane. */
 	bool has_value;
 	uint64_t value;
@@ -92,7 +94,7 @@ struct waits_grid_poll {
 
 enum waits_grid_barrier {
 	WAITS_GRID_NO_BARRIER,
-	WAITS_GRID_FLAGS, /**< One block polls as many words as blocks are not there. */
+	WAITS_GRID_FLAGS, /**< Of one block, the thread with the number of each block that is not there polls a word. */
 	WAITS_GRID_COUNT, /**< The word lacks as many to the blocks of the grid as are not there. */
 };
 

@@ -544,10 +544,11 @@ static bool copy_argument(const void *ctx, uint32_t offset, uint32_t *ret)
 }
 
 static bool copy_polled(const void *ctx, enum waits_sass_space space, uint32_t lane, uint64_t address, void *buf,
-			uint32_t size)
+			uint32_t size, bool *ret_is_host)
 {
 	const struct transfer *t = ctx;
 
+	*ret_is_host = false;
 	if (space == WAITS_SASS_GLOBAL)
 		return cudacore_read_memory(&t->c->core, address, buf, size) == size;
 	return copy_space(ctx, space == WAITS_SASS_SHARED ? RPC_MEMORY_SPACE_LDS : RPC_MEMORY_SPACE_GENERIC, lane,

@@ -320,7 +320,7 @@ static bool read_argument(const void *ctx, uint32_t offset, uint32_t *ret)
 }
 
 static bool read_polled(const void *ctx, enum waits_sass_space space, uint32_t lane, uint64_t address, void *buf,
-			uint32_t size)
+			uint32_t size, bool *ret_is_host)
 {
 	static const enum cudbgshim_space spaces[] = { [WAITS_SASS_GLOBAL] = CUDBGSHIM_SPACE_GLOBAL,
 						       [WAITS_SASS_GENERIC] = CUDBGSHIM_SPACE_GENERIC,
@@ -330,9 +330,12 @@ static bool read_polled(const void *ctx, enum waits_sass_space space, uint32_t l
 
 	at.lane = lane;
 	/* A flag that the host sets is mostly in memory of the host, which the driver reads by another call. */
-	return cudbgshim_read_memory(l->c->shim, spaces[space], &at, address, buf, size) == 0 ||
-	       (space != WAITS_SASS_SHARED &&
-		cudbgshim_read_memory(l->c->shim, CUDBGSHIM_SPACE_PINNED, &at, address, buf, size) == 0);
+	*ret_is_host = false;
+	if (cudbgshim_read_memory(l->c->shim, spaces[space], &at, address, buf, size) == 0)
+		return true;
+	*ret_is_host = space != WAITS_SASS_SHARED &&
+		       cudbgshim_read_memory(l->c->shim, CUDBGSHIM_SPACE_PINNED, &at, address, buf, size) == 0;
+	return *ret_is_host;
 }
 
 static bool read_grid(const void *ctx, uint32_t ret[3])

@@ -162,7 +162,7 @@ static bool read_word(const struct spin_source *from, const struct waits_sass_po
 	*to = (struct target_word){ .address = word.address, .is_shared = p->space == WAITS_SASS_SHARED,
 				    .bytes = word.bytes, .op = (uint8_t)word.op, .is_signed = word.is_signed,
 				    .with = word.with, .mask = word.mask };
-	if (word.address % word.bytes || !from->memory(from->ctx, p->space, number, word.address, bytes, word.bytes))
+	if (word.address % word.bytes || !from->memory(from->ctx, p->space, number, word.address, bytes, word.bytes, &to->is_host))
 		return true;
 	reader_init(&r, bytes, word.bytes);
 	to->value = word.bytes == 8 ? reader_u64(&r) : word.bytes == 4 ? reader_u32(&r) :
@@ -223,6 +223,16 @@ static uint32_t lanes_in(uint64_t begin, uint64_t end, const uint64_t *pcs, uint
 	return in;
 }
 
+/* Any one of the words may be given by the host, and then ends the loop. */
+static bool is_of_device(const struct waits_sass_polls *p)
+{
+	bool all = true;
+
+	for (uint8_t i = 0; i < p->n; i++)
+		all &= p->any[i].of_device || p->any[i].space == WAITS_SASS_SHARED;
+	return all;
+}
+
 void spins_add(struct spins *s, uint32_t wave, const uint64_t *pcs, uint32_t lanes, const struct spin_sites *sites,
 	       const struct spin_source *from, bool late)
 {
@@ -258,7 +268,7 @@ void spins_add(struct spins *s, uint32_t wave, const uint64_t *pcs, uint32_t lan
 					    .lane = lane, .lanes = in, .warps = 1,
 					    .is_lock = site->polls.any[0].is_lock,
 					    .sleeps = site->polls.any[0].sleeps, .is_grid = site->is_grid,
-					    .of_device = site->polls.any[0].of_device };
+					    .of_device = is_of_device(&site->polls) };
 		read_words(from, site, to);
 		if (!from->grid(from->ctx, to->grid))
 			memset(to->grid, 0, sizeof(to->grid));

@@ -111,6 +111,7 @@ struct target_word {
 	uint64_t load;	/**< Where the loop loads it. */
 	uint64_t address;
 	bool is_shared; /**< The address is one of memory of the workgroup. */
+	bool is_host;	/**< It is one of memory of the host. */
 	uint8_t bytes, op; /**< Of the word; enum waits_compare. */
 	bool is_signed;
 	uint64_t with, mask; /**< The loop ends when (word & mask) compares so with it. */
@@ -127,7 +128,8 @@ struct target_spin {
 	uint32_t warps; /**< In the loop, of the same dispatch. */
 	bool is_lock, sleeps; /**< The load is a compare and swap; the loop sleeps. */
 	bool is_grid;	/**< The word is that by which workgroups of a cooperative launch wait for each other. */
-	bool of_device; /**< It asks for what others of the device write, and not of the system. */
+	/** It asks for what others of the device, or of the workgroup, write, of all words; and not of the system. */
+	bool of_device;
 	uint32_t grid[3]; /**< Workgroups of the launch in each direction; 0: not known. */
 	bool is_read;	/**< What the words are was. */
 	uint8_t n_words;

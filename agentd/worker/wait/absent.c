@@ -7,14 +7,19 @@
  * So the numbers have to agree with the grid (waits_grid_barrier_of()), the program has to ask for what is written on
  * the device, nobody else may be there, and both samples have to show that no wave of the grid has gone on.
  */
+#include <stdlib.h>
+
 #include "agentd/worker/snapshot/hash.h"
 #include "agentd/worker/wait/look.h"
 #include "agentd/worker/wait/wait.h"
+#include "base/cleanup.h"
 #include "waits/grid.h"
 
 /* In history.h. */
 #define NAME_ABSENT 10u
 #define BLOCKS_MAX  (UINT32_C(1) << 30)
+/* Of a block of NVIDIA's. */
+#define WARPS_MAX 32u
 
 /* ------------------------------------------------------------------ its waves ---------------- */
 
@@ -34,6 +39,16 @@ static const struct target_spin *spin_at(const struct look *l, const struct look
 	return NULL;
 }
 
+/* The host may give any word that is not known to be one of the device: nobody is accused of what it does. */
+static bool is_given_here(const struct target_spin *s)
+{
+	bool here = s->is_read && s->of_device && !s->is_grid;
+
+	for (uint8_t k = 0; k < s->n_words; k++)
+		here &= s->words[k].has_value && !s->words[k].is_host;
+	return here && (!s->has_last || (s->last.has_value && !s->last.is_host));
+}
+
 /* What is seen of a grid. */
 struct standing {
 	bool waits; /* Each lane that is there polls, or is at a barrier. */
@@ -50,7 +65,7 @@ static void add_part(struct look *l, const struct look_grid *g, const struct wav
 
 	s->state += hash_bytes(hash_secret(), words, 4 * sizeof(*words));
 	s->waits &= whole->state == RPC_WAVE_STATE_RUNNING && whole->has_workgroup && whole->has_wave_in_group &&
-		    (spin ? spin->is_read && !spin->is_grid : look_is_at_barrier(l, w));
+		    (spin ? is_given_here(spin) : look_is_at_barrier(l, w));
 	/* Lanes at several places of a loop are to add up to the same, whatever the places are. */
 	s->state += hash_bytes(hash_secret(), words, sizeof(words)) * w->exec;
 }
@@ -107,28 +122,74 @@ static struct look_wait *wait_of(const struct look *l, const struct look_grid *g
 	return NULL;
 }
 
-static void count_lanes(const struct look *l, const struct look_grid *g, const struct target_spin *s,
-			struct waits_grid_poll *to)
+/* The threads of one block that are in a loop. */
+struct pollers {
+	uint32_t warps, lanes;
+	uint32_t of[WARPS_MAX]; /* The lanes, by warp of the block. */
+};
+
+static uint32_t lanes_in(const struct target_spin *s, const struct wave *w)
+{
+	uint64_t lanes = 0;
+
+	for (uint32_t k = 0; k < wave_n_parts(w); k++) {
+		const struct wave *part = &w->parts->list[k];
+
+		lanes |= part->pc >= s->begin && part->pc < s->end ? part->exec : 0;
+	}
+	if (!wave_n_parts(w) && w->pc >= s->begin && w->pc < s->end)
+		lanes = w->exec;
+	return (uint32_t)lanes;
+}
+
+/* Those of the block of the lane that was looked at. */
+static bool find_pollers(const struct look *l, const struct target_spin *s, struct pollers *ret)
 {
 	const struct target_waves *t = &l->seen->waves;
-	const struct wave *last = NULL;
+	const uint32_t leader = wave_of(l, s)->leader;
 
-	for (size_t i = 0; i < t->n_waves; i++) {
+	*ret = (struct pollers){ 0 };
+	for (size_t i = leader; i < t->n_waves && t->waves[i].leader == leader; i++) {
 		const struct wave *w = &t->waves[i];
-		uint64_t lanes = 0;
+		const uint32_t lanes = lanes_in(s, w);
 
-		if (!look_is_of_grid(g, w))
-			continue;
-		for (uint32_t k = 0; k < wave_n_parts(w); k++)
-			lanes |= spin_at(l, g, w->parts->list[k].pc) == s ? w->parts->list[k].exec : 0;
-		if (!wave_n_parts(w))
-			lanes = spin_at(l, g, w->pc) == s ? w->exec : 0;
 		if (!lanes)
 			continue;
-		to->lanes += (uint32_t)__builtin_popcountll(lanes);
-		to->of_blocks += !last || last->leader != w->leader;
-		last = w;
+		if (!w->has_wave_in_group || w->wave_in_group >= WARPS_MAX)
+			return false;
+		ret->of[w->wave_in_group] = lanes;
+		ret->lanes += (uint32_t)__builtin_popcount(lanes);
+		ret->warps++;
 	}
+	return true;
+}
+
+/*
+ * Are the numbers of the threads those of the blocks that are not there?  Of more blocks than a block has threads, each
+ * thread polls for every so many.
+ */
+static bool are_numbered(const struct look *l, const struct look_grid *g, const struct target_spin *s, struct pollers p)
+{
+	const uint32_t threads = 32u * wave_of(l, s)->group_waves;
+	auto_free bool *seen = look_seen_groups(l, g);
+
+	for (uint32_t i = 0; seen && i < g->expects; i++) {
+		const uint32_t thread = threads ? i % threads : i, bit = UINT32_C(1) << thread % 32;
+
+		if (seen[i])
+			continue;
+		if (thread / 32 >= WARPS_MAX || !(p.of[thread / 32] & bit))
+			return false;
+		p.of[thread / 32] &= ~bit;
+		p.lanes--;
+	}
+	return seen && !p.lanes;
+}
+
+/* How many lanes the last one is behind the first. */
+static uint32_t apart_of(const struct target_spin *s)
+{
+	return 31 - (uint32_t)__builtin_clz(s->lanes) - s->lane;
 }
 
 static enum waits_grid_barrier barrier_of(const struct look *l, const struct look_grid *g, uint32_t absent,
@@ -143,14 +204,17 @@ static enum waits_grid_barrier barrier_of(const struct look *l, const struct loo
 		.has_value = w->has_value,
 		.value = w->value,
 	};
+	struct pollers pollers;
 
-	if (!s->is_read || s->n_words != 1 || w->is_shared || s->is_lock || !s->of_device)
+	if (!is_given_here(s) || s->n_words != 1 || w->is_shared || s->is_lock)
 		return WAITS_GRID_NO_BARRIER;
-	if (s->has_last) {
+	if (s->has_last && find_pollers(l, s, &pollers)) {
 		p.last = s->last.address;
-		p.apart = 31 - (uint32_t)__builtin_clz(s->lanes) - s->lane;
+		p.apart = apart_of(s);
+		p.lanes = pollers.lanes;
+		p.is_one_block = pollers.warps == s->warps;
+		p.is_numbered = p.is_one_block && p.lanes == absent && are_numbered(l, g, s, pollers);
 	}
-	count_lanes(l, g, s, &p);
 	return waits_grid_barrier_of(&p);
 }
 
@@ -164,22 +228,42 @@ static const char *text_of(struct look *l, const struct look_grid *g, uint32_t a
 	const char *who = b == WAITS_GRID_FLAGS ? look_workgroup_text(l, w) : "the others";
 	const char *how = b == WAITS_GRID_FLAGS ? "polls as many words" : "poll a word that lacks as many";
 
+	const char *have = absent == 1 ? "has" : "have";
+
 	return rpc_arena_printf(l->arena, "%u of %u blocks of %s %s not on the device, and %s not started or %s ended:%s "
-				"%s %s, at %s, and no block goes on: a barrier over more blocks than fit never completes",
-				absent, g->expects, look_kernel(l, g->first), absent == 1 ? "is" : "are",
-				absent == 1 ? "has" : "have", absent == 1 ? "has" : "have",
-				look_absent_text(l, g, absent), who, how, look_place(l, &at));
+				"%s %s, at %s, and no block goes on: if %s not fit, or %s ended, the barrier never completes",
+				absent, g->expects, look_kernel(l, g->first), absent == 1 ? "is" : "are", have, have,
+				look_absent_text(l, g, absent), who, how, look_place(l, &at),
+				absent == 1 ? "it does" : "they do", have);
 }
 
-/* Of what the grid polls, nobody who waits gives it. */
-static void add_edges(struct look *l, const struct look_grid *g, uint32_t node)
+/* Is the word one of the barrier's: the same count, or a flag in the same row? */
+static bool is_of_barrier(const struct look_grid *g, const struct target_spin *barrier, enum waits_grid_barrier b,
+			  const struct target_spin *s)
+{
+	const uint64_t first = barrier->words[0].address, address = s->words[0].address;
+	const uint64_t way = address > first ? address - first : first - address;
+	uint64_t step;
+
+	if (!is_given_here(s) || s->n_words != 1 || s->words[0].is_shared || s->is_lock)
+		return false;
+	if (b == WAITS_GRID_COUNT)
+		return !way;
+	step = (barrier->last.address - first) / apart_of(barrier);
+	return way % step == 0 && way / step < g->expects;
+}
+
+/* Of the words of the barrier, nobody who waits gives any. */
+static void add_edges(struct look *l, const struct look_grid *g, const struct target_spin *barrier,
+		      enum waits_grid_barrier b, uint32_t node)
 {
 	const struct target_waves *t = &l->seen->waves;
 	const size_t n = l->n_edges;
 
 	for (size_t i = 0; i < t->n_spins; i++) {
 		const struct target_spin *s = &t->spins[i];
-		const struct look_wait *w = look_is_of_grid(g, wave_of(l, s)) && s->of_device ? wait_of(l, g, s) : NULL;
+		const bool is_one = look_is_of_grid(g, wave_of(l, s)) && is_of_barrier(g, barrier, b, s);
+		const struct look_wait *w = is_one ? wait_of(l, g, s) : NULL;
 
 		for (size_t k = 0; w && k < n; k++) {
 			const uint32_t word = l->edges[k].to;
@@ -214,7 +298,7 @@ static void add_absent(struct look *l, const struct look_grid *g, uint32_t absen
 		return;
 	node = look_add_node(l, RPC_WAIT_NODE_KIND_NOBODY, WAITS_END_GONE, text_of(l, g, absent, s, b));
 	if (node != LOOK_NONE)
-		add_edges(l, g, node);
+		add_edges(l, g, s, b, node);
 }
 
 /* ------------------------------------------------------------------ all of them -------------- */

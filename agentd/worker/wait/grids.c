@@ -366,30 +366,30 @@ bool look_has_others(const struct look *l, const struct look_grid *g)
 	return false;
 }
 
-/* Mark the workgroups of which a wave is there, by their positions in the grid. */
-static void mark_seen(const struct look *l, const struct look_grid *g, bool *seen)
+bool *look_seen_groups(const struct look *l, const struct look_grid *g)
 {
 	const struct target_waves *t = &l->seen->waves;
+	bool *seen = g->size[0] && g->expects <= ABSENT_MAX ? calloc(g->expects, sizeof(*seen)) : NULL;
 
-	for (size_t i = 0; i < t->n_waves; i++) {
+	for (size_t i = 0; seen && i < t->n_waves; i++) {
 		const uint32_t *at = t->waves[i].workgroup;
 
 		if (look_is_of_grid(g, &t->waves[i]) && t->waves[i].has_workgroup && at[0] < g->size[0] &&
 		    at[1] < g->size[1] && at[2] < g->size[2])
 			seen[(at[2] * g->size[1] + at[1]) * g->size[0] + at[0]] = true;
 	}
+	return seen;
 }
 
 const char *look_absent_text(struct look *l, const struct look_grid *g, uint32_t n)
 {
-	auto_free bool *seen = g->size[0] && g->expects <= ABSENT_MAX ? calloc(g->expects, sizeof(*seen)) : NULL;
+	auto_free bool *seen = look_seen_groups(l, g);
 	auto_out struct out o = { 0 };
 	uint32_t shown = 0;
 	const char *text;
 
 	if (!seen)
 		return "";
-	mark_seen(l, g, seen);
 	for (uint32_t i = 0; i < g->expects && shown < ABSENT_SHOWN; i++)
 		if (!seen[i])
 			out_fmt(&o, "%s (%u,%u,%u)", shown++ ? "," : "", i % g->size[0], i / g->size[0] % g->size[1],

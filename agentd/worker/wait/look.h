@@ -241,6 +241,11 @@ bool look_is_of_grid(const struct look_grid *g, const struct wave *w);
 uint32_t look_count_groups(const struct look *l, const struct look_grid *g);
 /** @return whether others, or who is not known, are on the device: workgroups may wait for the room they take. */
 bool look_has_others(const struct look *l, const struct look_grid *g);
+/**
+ * @return which workgroups of the grid have a wave that is there, by their position; release with free().  NULL: their
+ * number is not known, or too large.
+ */
+bool *look_seen_groups(const struct look *l, const struct look_grid *g);
 /** @return which are not there, the first of @p n: " (2,0,0), (3,0,0) and 5 more;", or "" where that is not known. */
 const char *look_absent_text(struct look *l, const struct look_grid *g, uint32_t n);
 /** Tell of grids who has come, and who has not; the barriers of workgroups, or all that warps wait for, are known. */

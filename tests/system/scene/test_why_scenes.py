@@ -50,7 +50,7 @@ CUDA = {
                           "who could arrive", "inferred", False, "exits=0"),
     "grid-barrier": ("16 of 128 blocks of scan are not on the device, and have not started or have ended: (112,0,0), (113,0,0), (114,0,0), "
                      "(115,0,0) and 12 more; block (0,0,0) of scan polls as many words, at scan+0x260 (barrier.cu:9), and no block goes "
-                     "on: a barrier over more blocks than fit never completes", "inferred", False, "late=01000000"),
+                     "on: if they do not fit, or have ended, the barrier never completes", "inferred", False, "late=01000000"),
     "fault-at-barrier": ("warp 3 of block (2,0,0) of gemm, at gemm+0x440 (train.cu:62), has stopped (memory_violation)", "inferred", True,
                          "code=0"),
     "fault-before-cluster": ("warp 5 of block (5,0,0) of halo, at halo+0x160 (clusters.cu:12), has stopped (memory_violation)", "inferred",

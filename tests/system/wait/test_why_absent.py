@@ -78,7 +78,7 @@ def test_flags_of_blocks_that_are_not_there():
     texts, doc = causes(scan())
     assert texts == ["3 of 8 blocks of scan are not on the device, and have not started or have ended: (5,0,0), (6,0,0), (7,0,0); "
                      "block (0,0,0) of scan polls as many words, at scan+0x260 (barrier.cu:9), and no block goes on: "
-                     "a barrier over more blocks than fit never completes"], texts
+                     "if they do not fit, or have ended, the barrier never completes"], texts
     assert doc["causes"][0]["confidence"] == "inferred" and doc["causes"][0]["end"] == "gone", doc["causes"]
     assert all(w["stuck"] for w in doc["waits"]), doc["waits"]
 
@@ -136,6 +136,9 @@ def test_who_goes_on_accuses_nobody(what):
 MAY_LAST = {
     "another-kernel-is-there": [*scan(), "gpu launch scan grid=1 block=32 pc=0x100 at=2"],
     "a-block-works": [*scan(), "gpu warp 0 2 3 pc=0x10"],
+    "flags-of-other-threads": [*scan(0x0E), *words(0), *[line for lane in range(1, 4) for line in polled(0, lane, WORDS + 4 * lane)]],
+    "memory-of-the-host": [line.replace("memory global", "memory pinned") for line in scan()],
+    "a-count-in-memory-of-the-host": [line.replace("memory global", "memory pinned") for line in count()],
     "fewer-flags": scan(0xC0),
     "more-flags": scan(0xF0),
     "one-flag": scan(0x80, there=7),
@@ -154,12 +157,35 @@ def test_who_may_be_healthy_is_not_accused(what):
     assert not texts and not [w for w in doc["waits"] if w.get("stuck")], doc
 
 
-def test_a_word_of_the_system_may_be_given_by_the_host(tmp_path):
-    """The same loads, but those that a volatile access makes."""
-    code, scope = BARRIER.read_bytes(), 0xF << 13
+@pytest.mark.parametrize("which", [(0,), (1,), (0, 1)], ids=["who-waits-for-it", "who-collects", "both"])
+def test_a_word_of_the_system_may_be_given_by_the_host(tmp_path, which):
+    """The same loads, but those that a volatile access makes: of those who wait for the others, of who collects, or of both."""
+    code, scope = bytearray(BARRIER.read_bytes()), 0xF << 13
     load = struct.pack("<QQ", 0x404007980, 0xEA8000C10F900)
-    assert code.count(load) == 2
+    places = [at for at in range(len(code)) if code.startswith(load, at)]
+    assert len(places) == 2
+    for at in (places[i] for i in which):
+        code[at : at + 16] = struct.pack("<QQ", 0x404007980, (0xEA8000C10F900 & ~scope) | 10 << 13)
     cubin = tmp_path / "volatile.cubin"
-    cubin.write_bytes(code.replace(load, struct.pack("<QQ", 0x404007980, (0xEA8000C10F900 & ~scope) | 10 << 13)))
+    cubin.write_bytes(code)
     texts, doc = causes(scan(cubin=cubin))
     assert not texts and len([w for w in doc["waits"] if w["kind"] == "spin"]) == 2, doc
+
+
+def test_a_word_that_was_not_read_accuses_nobody():
+    with Absent([line for line in scan() if "memory global" not in line]) as s:
+        doc = s.twice(())
+    assert not culprits(doc) and len([w for w in doc["waits"] if w["kind"] == "spin"]) == 2, doc
+
+
+def test_threads_poll_for_every_so_many_blocks():
+    """Of more blocks than threads, thread 0 polls the word of block 32, and thread 1 that of block 33."""
+    there = 32
+    lines = [f"init; gpu devices 1 sms={there} warps=1; context 0; module {BARRIER}",
+             f"gpu launch scan grid={there + 2} block=32 pc={RELEASED:#x} args=p:0,p:0,p:{WORDS:#x}",
+             f"gpu memory global {WORDS:#x} hex={struct.pack('<34I', 0, *31 * [1], 0, 0).hex()}", *collecting(3)]
+    lines += [line for lane in range(2) for line in polled(0, lane, WORDS + 4 * (there + lane))]
+    for sm in range(1, there):
+        lines += [f"gpu warp 0 {sm} 0 pc={RELEASE:#x} active=1", *polled(sm, 0, WORDS + 4 * sm)]
+    texts, _ = causes(lines)
+    assert len(texts) == 1 and "(32,0,0), (33,0,0)" in texts[0], texts

@@ -310,24 +310,26 @@ static void barriers_of_a_program_agree_with_the_grid(void)
 		struct waits_grid_poll p;
 		enum waits_grid_barrier want;
 	} rows[] = {
-		{ { 128, 16, 16, 1, flag, true, 0, 0x1000 + 15 * 4, 15 }, WAITS_GRID_FLAGS },
+		{ { 128, 16, 16, true, true, flag, true, 0, 0x1000 + 15 * 4, 15 }, WAITS_GRID_FLAGS },
 		/* Lanes in between have seen theirs, and flags may have a line of their own each. */
-		{ { 128, 2, 2, 1, flag, true, 0, 0x1000 + 31 * 128, 31 }, WAITS_GRID_FLAGS },
-		{ { 128, 16, 16, 1, flag, false, 0, 0x1000 + 15 * 4, 15 }, WAITS_GRID_FLAGS },
+		{ { 128, 2, 2, true, true, flag, true, 0, 0x1000 + 31 * 128, 31 }, WAITS_GRID_FLAGS },
+		/* What is there is not known, or other threads than those of the absent blocks poll. */
+		{ { 128, 16, 16, true, true, flag, false, 0, 0x1000 + 15 * 4, 15 }, WAITS_GRID_NO_BARRIER },
+		{ { 128, 16, 16, true, false, flag, true, 0, 0x1000 + 15 * 4, 15 }, WAITS_GRID_NO_BARRIER },
 		/* More or fewer than are absent, of several blocks, one, all of them, or nobody. */
-		{ { 128, 15, 16, 1, flag, true, 0, 0x1000 + 15 * 4, 15 }, WAITS_GRID_NO_BARRIER },
-		{ { 128, 17, 16, 1, flag, true, 0, 0x1000 + 15 * 4, 15 }, WAITS_GRID_NO_BARRIER },
-		{ { 128, 16, 16, 2, flag, true, 0, 0x1000 + 15 * 4, 15 }, WAITS_GRID_NO_BARRIER },
-		{ { 128, 1, 1, 1, flag, true, 0, 0, 0 }, WAITS_GRID_NO_BARRIER },
-		{ { 16, 16, 16, 1, flag, true, 0, 0x1000 + 15 * 4, 15 }, WAITS_GRID_NO_BARRIER },
-		{ { 128, 0, 0, 1, flag, true, 0, 0x1000 + 15 * 4, 15 }, WAITS_GRID_NO_BARRIER },
+		{ { 128, 15, 16, true, true, flag, true, 0, 0x1000 + 15 * 4, 15 }, WAITS_GRID_NO_BARRIER },
+		{ { 128, 17, 16, true, true, flag, true, 0, 0x1000 + 15 * 4, 15 }, WAITS_GRID_NO_BARRIER },
+		{ { 128, 16, 16, false, true, flag, true, 0, 0x1000 + 15 * 4, 15 }, WAITS_GRID_NO_BARRIER },
+		{ { 128, 1, 1, true, true, flag, true, 0, 0, 0 }, WAITS_GRID_NO_BARRIER },
+		{ { 16, 16, 16, true, true, flag, true, 0, 0x1000 + 15 * 4, 15 }, WAITS_GRID_NO_BARRIER },
+		{ { 128, 0, 0, true, true, flag, true, 0, 0x1000 + 15 * 4, 15 }, WAITS_GRID_NO_BARRIER },
 		/* One word of all lanes, words that lie backwards, in no row, or in each other; not known. */
-		{ { 128, 16, 16, 1, flag, true, 0, 0x1000, 15 }, WAITS_GRID_NO_BARRIER },
-		{ { 128, 16, 16, 1, flag, true, 0, 0x1000 - 15 * 4, 15 }, WAITS_GRID_NO_BARRIER },
-		{ { 128, 16, 16, 1, flag, true, 0, 0x1000 + 15 * 4 + 1, 15 }, WAITS_GRID_NO_BARRIER },
-		{ { 128, 16, 16, 1, flag, true, 0, 0x1000 + 15 * 2, 15 }, WAITS_GRID_NO_BARRIER },
-		{ { 128, 16, 16, 1, flag, true, 0, 0x1000 + 15 * 6, 15 }, WAITS_GRID_NO_BARRIER },
-		{ { 128, 16, 16, 1, flag, true, 0, 0, 0 }, WAITS_GRID_NO_BARRIER },
+		{ { 128, 16, 16, true, true, flag, true, 0, 0x1000, 15 }, WAITS_GRID_NO_BARRIER },
+		{ { 128, 16, 16, true, true, flag, true, 0, 0x1000 - 15 * 4, 15 }, WAITS_GRID_NO_BARRIER },
+		{ { 128, 16, 16, true, true, flag, true, 0, 0x1000 + 15 * 4 + 1, 15 }, WAITS_GRID_NO_BARRIER },
+		{ { 128, 16, 16, true, true, flag, true, 0, 0x1000 + 15 * 2, 15 }, WAITS_GRID_NO_BARRIER },
+		{ { 128, 16, 16, true, true, flag, true, 0, 0x1000 + 15 * 6, 15 }, WAITS_GRID_NO_BARRIER },
+		{ { 128, 16, 16, true, true, flag, true, 0, 0, 0 }, WAITS_GRID_NO_BARRIER },
 	};
 
 	for (size_t i = 0; i < TEST_COUNT(rows); i++)
@@ -371,7 +373,7 @@ static void counts_of_a_program_agree_with_the_grid(void)
 
 	for (size_t i = 0; i < TEST_COUNT(rows); i++) {
 		struct waits_grid_poll p = { .blocks = rows[i].blocks, .absent = rows[i].absent, .lanes = 112,
-					     .of_blocks = 112, .has_value = true, .value = rows[i].value };
+					     .has_value = true, .value = rows[i].value };
 
 		p.word = (struct waits_word){ .address = 0x1000, .bytes = 4, .op = rows[i].op, .with = rows[i].with,
 					      .mask = rows[i].mask };
