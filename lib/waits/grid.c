@@ -287,7 +287,9 @@ static bool is_flags(const struct waits_grid_poll *p)
 
 	if (!p->has_value || !p->is_one_block || !p->is_numbered || p->lanes < 2 || p->lanes != p->absent)
 		return false;
-	return p->apart && p->last > p->word.address && !(length % p->apart) && length / p->apart >= p->word.bytes && length / p->apart % p->word.bytes == 0;
+	if (!p->apart || p->last <= p->word.address || length % p->apart)
+		return false;
+	return length / p->apart >= p->word.bytes && length / p->apart % p->word.bytes == 0;
 }
 
 /* All blocks come to it, or all but the one that waits for the others; as often as it was used. */

@@ -162,7 +162,8 @@ static bool read_word(const struct spin_source *from, const struct waits_sass_po
 	*to = (struct target_word){ .address = word.address, .is_shared = p->space == WAITS_SASS_SHARED,
 				    .bytes = word.bytes, .op = (uint8_t)word.op, .is_signed = word.is_signed,
 				    .with = word.with, .mask = word.mask };
-	if (word.address % word.bytes || !from->memory(from->ctx, p->space, number, word.address, bytes, word.bytes, &to->is_host))
+	if (word.address % word.bytes ||
+	    !from->memory(from->ctx, p->space, number, word.address, bytes, word.bytes, &to->is_host))
 		return true;
 	reader_init(&r, bytes, word.bytes);
 	to->value = word.bytes == 8 ? reader_u64(&r) : word.bytes == 4 ? reader_u32(&r) :

@@ -49,7 +49,10 @@ struct spin_source {
 	bool (*word)(const void *ctx, bool is_uniform, uint32_t lane, uint32_t number, uint32_t *ret);
 	/** @return whether 32 bits of constant bank 0 were read: what was passed to the kernel. */
 	bool (*argument)(const void *ctx, uint32_t offset, uint32_t *ret);
-	/** @return whether all bytes were read.  @param ret_is_host  Of memory of the host; false where it is not known. */
+	/**
+	 * @param ret_is_host  Of memory of the host; false where it is not known.
+	 * @return whether all bytes were read.
+	 */
 	bool (*memory)(const void *ctx, enum waits_sass_space space, uint32_t lane, uint64_t address, void *buf,
 		       uint32_t size, bool *ret_is_host);
 	/** @return whether it is known how many blocks the warp's grid has in each direction. */

@@ -424,7 +424,7 @@ static const char *ended_text(struct look *l, const struct block *b, uint32_t n,
 static void add_ended(struct look *l, size_t wait, const struct block *b, const struct waits_missing *m)
 {
 	struct rpc_wait *to = &l->waits[wait].rpc;
-	/* Of a barrier that has just opened, those who wait are still counted as lacking, so that nobody has to come. */
+	/* Of a barrier that has just opened, those who wait are still counted as lacking: nobody has to come. */
 	const bool is_counted = b->counts.state.signals >= b->counts.waiting;
 	const bool is_old = l->before && l->apart_ns >= LOOK_STILL_NS && !l->waits[wait].changed;
 	const char *group = look_workgroup_text(l, b->waves);

@@ -165,7 +165,7 @@ def test_a_word_of_the_system_may_be_given_by_the_host(tmp_path, which):
     places = [at for at in range(len(code)) if code.startswith(load, at)]
     assert len(places) == 2
     for at in (places[i] for i in which):
-        code[at : at + 16] = struct.pack("<QQ", 0x404007980, (0xEA8000C10F900 & ~scope) | 10 << 13)
+        code[at:at + 16] = struct.pack("<QQ", 0x404007980, (0xEA8000C10F900 & ~scope) | 10 << 13)
     cubin = tmp_path / "volatile.cubin"
     cubin.write_bytes(code)
     texts, doc = causes(scan(cubin=cubin))
