@@ -32,6 +32,8 @@ int main(int argc, char **argv)
 				printf(" constant");
 			else
 				put(w.mask_register, w.mask);
+		} else if (w.op == WAITS_SASS_CONVERGE) {
+			printf(" B%u", w.id);
 		}
 		putchar('\n');
 	}

@@ -20,7 +20,7 @@ CUBINS = [*sorted((ROOT / "sim/scenes/cuda").rglob("*.cubin")), *sorted((ROOT / 
 ARCHS = ["sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90"]
 # A sleep that a predicate guards is none that lanes are known to be in.
 SHOWN = re.compile(r"^(?:(?:@!?U?P\d )?(?=[^@N])|(?=NANOSLEEP\b))"
-                   r"(NANOSLEEP|BAR\.(?:SYNC|RED|ARV)|ARRIVES\.LDGSTSBAR|WARPSYNC|UCGABAR_(?:ARV|WAIT))\b[.\w]*(?: (.*))?$")
+                   r"(NANOSLEEP|BAR\.(?:SYNC|RED|ARV)|ARRIVES\.LDGSTSBAR|WARPSYNC|BSYNC|UCGABAR_(?:ARV|WAIT))\b[.\w]*(?: (.*))?$")
 NAMES = {"BAR.RED": "BAR.SYNC"}  # It waits as BAR.SYNC does.
 ALL_LANES = "0xffffffff"
 
@@ -61,7 +61,7 @@ def theirs(texts):
         elif name.startswith("BAR."):
             # Without a count it is one of the whole block.
             operands = operands if len(operands) == 2 else [*operands, "0x0"]
-        else:
+        elif name != "BSYNC":
             operands = []
         found[at] = (name, *operands)
     return found

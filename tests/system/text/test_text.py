@@ -31,7 +31,8 @@ def run(s, width, argv):
     env = {**os.environ, **golden.environment(width), "GPU_AGENT_SOCKET": str(s.socket)}
     done = subprocess.run([BIN / "gpu-agentctl", *words], env=env, text=True, capture_output=True, timeout=120,
                           stdin=subprocess.DEVNULL)
-    return golden.show(argv, done, width).replace(str(s.app.pid), "PID")
+    # Registers and addresses may have the same digits.
+    return re.sub(rf"\b{s.app.pid}\b", "PID", golden.show(argv, done, width))
 
 
 def digits(match):
