@@ -85,7 +85,7 @@ int threads_start_events(struct app *a)
 struct waiter {
 	const struct app *a;
 	struct app_await what;
-	struct kfdabi_wait_events_args *args; /* A page of its own. */
+	struct kfdabi_wait_events_args *args; /* A page of its own, to be hidden; NULL: on the stack, as libhsakmt's. */
 	pid_t tid;
 };
 
@@ -93,18 +93,19 @@ static void *wait_run(void *arg)
 {
 	struct waiter *w = arg;
 	struct kfdabi_event_data e[APP_AWAIT_MAX];
+	struct kfdabi_wait_events_args own, *args = w->args ? w->args : &own;
 
 	__atomic_store_n(&w->tid, gettid(), __ATOMIC_RELEASE);
 	for (;;) {
 		memset(e, 0, sizeof(e));
 		for (uint32_t i = 0; i < w->what.n; i++)
 			e[i].event_id = w->what.events[i];
-		*w->args = (struct kfdabi_wait_events_args){ .events_ptr = (uint64_t)(uintptr_t)e,
-							     .num_events = w->what.n,
-							     .wait_for_all = w->what.all,
-							     .timeout_ms = UINT32_MAX };
+		*args = (struct kfdabi_wait_events_args){ .events_ptr = (uint64_t)(uintptr_t)e,
+							  .num_events = w->what.n,
+							  .wait_for_all = w->what.all,
+							  .timeout_ms = UINT32_MAX };
 		/* Hidden arguments are not written again: the driver could not tell its answer either. */
-		if (ioctl(w->a->kfd, (unsigned long)KFDABI_IOC_WAIT_EVENTS, w->args) == 0 || errno != EINTR ||
+		if (ioctl(w->a->kfd, (unsigned long)KFDABI_IOC_WAIT_EVENTS, args) == 0 || errno != EINTR ||
 		    w->what.hidden)
 			return NULL; /* The work is done, or the device is gone. */
 	}
@@ -137,7 +138,8 @@ int threads_start_waiter(struct app *a, const struct app_await *what)
 	if (!w)
 		return -ENOMEM;
 	*w = (struct waiter){ .a = a, .what = *what };
-	w->args = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (what->hidden)
+		w->args = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	r = w->args == MAP_FAILED ? -ENOMEM : process_start_thread(wait_run, w, false);
 	if (r < 0) {
 		free(w);
