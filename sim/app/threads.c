@@ -139,7 +139,8 @@ int threads_start_waiter(struct app *a, const struct app_await *what)
 		return -ENOMEM;
 	*w = (struct waiter){ .a = a, .what = *what };
 	if (what->hidden)
-		w->args = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		w->args = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	r = w->args == MAP_FAILED ? -ENOMEM : process_start_thread(wait_run, w, false);
 	if (r < 0) {
 		free(w);
