@@ -366,7 +366,11 @@ static const struct kfdtrap_wave_arch gfx12 = {
 	.barrier = { 14, 1 },
 };
 
-/* The block of 128 scalar registers includes the trap temporaries: 112 are left below them. */
+/*
+ * The block of 128 scalar registers includes the trap temporaries: 112 are left below them.  Linux's save routine
+ * keeps what MODE selects among more than 256 vector registers above the pc, and stores it with it
+ * (cwsr_trap_handler_gfx12.asm, S_SAVE_PC_HI_DST_SRC0_SRC1_VGPR_MSB_SHIFT; its restore masks it away).
+ */
 static wave_next_fn next_gfx1250;
 static wave_read_fn read_gfx1250;
 static const struct kfdtrap_wave_arch gfx1250 = {
@@ -386,6 +390,7 @@ static const struct kfdtrap_wave_arch gfx1250 = {
 	.n_sgpr = 112,
 	.n_hwreg = 128,
 	.lds_granule = 1024,
+	.pc_bits = 57,
 	.n_plain_sgpr = 106,
 	.n_alias_slots = 2,
 };

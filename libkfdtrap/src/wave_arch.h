@@ -129,6 +129,7 @@ struct kfdtrap_wave_arch {
 	uint16_t n_sgpr;		 /**< Used if the state word does not tell. */
 	uint16_t n_hwreg;
 	uint16_t lds_granule;
+	uint8_t pc_bits;       /**< Above them the words of the pc hold something else; 0: nothing. */
 	uint8_t n_plain_sgpr;  /**< Registers that can be called s0 and so on. */
 	uint8_t n_alias_slots; /**< Slots behind them that hold something else. */
 };

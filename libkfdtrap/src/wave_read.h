@@ -182,6 +182,8 @@ WAVE_INLINE void wave_read_registers(const struct kfdtrap_wave_arch *arch, const
 	uint64_t exec = wave_load_pair(hwregs + 4 * arch->specials[KFDTRAP_WAVE_EXEC].slot);
 
 	s->pc = wave_load_pair(hwregs + 4 * arch->specials[KFDTRAP_WAVE_PC].slot);
+	if (arch->pc_bits)
+		s->pc &= (UINT64_C(1) << arch->pc_bits) - 1;
 	s->exec = lanes == 32 ? (uint32_t)exec : exec;
 	s->m0 = wave_special(arch, hwregs, KFDTRAP_WAVE_M0);
 	s->mode = wave_special(arch, hwregs, KFDTRAP_WAVE_MODE);

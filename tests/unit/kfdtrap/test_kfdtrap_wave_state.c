@@ -119,6 +119,18 @@ static void only_gfx12_5_has_named_barriers(void)
 	}
 }
 
+/* Six bits of MODE are saved above the 57 bits of the address. */
+static void gfx12_5_has_banks_above_its_pc(void)
+{
+	const struct plant p = { .hwreg = { [1] = 0x2220, [2] = 0x7fff1111 } };
+	struct kfdtrap_wave_state s;
+
+	TEST_EQ(read_planted(120500, &all_valid, &p, 32, &s), KFDTRAP_WAVE_OK);
+	TEST_EQ(s.pc, 0x1ff111100002220);
+	TEST_EQ(read_planted(120000, &all_valid, &p, 32, &s), KFDTRAP_WAVE_OK);
+	TEST_EQ(s.pc, 0x7fff111100002220);
+}
+
 /* gfx12 with everything set up: y and z, wave number and trap id in other places. */
 static void gfx12_reads_ttmp8(void)
 {
@@ -346,7 +358,7 @@ static void crooked_pc_and_foreign_group_are_named(void)
 }
 
 TEST_SUITE(kfdtrap_wave_state, TEST(each_generation_has_its_state),
-	   TEST(only_gfx12_5_has_named_barriers), TEST(gfx12_reads_ttmp8),
+	   TEST(only_gfx12_5_has_named_barriers), TEST(gfx12_5_has_banks_above_its_pc), TEST(gfx12_reads_ttmp8),
 	   TEST(halt_is_the_programs_own), TEST(dispatch_fields_need_setup),
 	   TEST(what_other_waves_left_is_not_believed),
 	   TEST(flags_become_stop_reasons), TEST(traps_become_stop_reasons),
