@@ -360,6 +360,7 @@ CONFORMANCE(acc10_launch_override)
 		{ "gfx90a", 0x1ff, -EPERM },		    { "gfx942", 0xc00001ff, -EPERM },
 		{ "gfx950", 0xc00001ff, -EPERM },	    { "gfx1100", 0x1ff, -EPERM },
 		{ "gfx1201", 0xc00001ff, -EPERM },	    { "gfx942,gfx90a", 0x1ff, -EPERM },
+		{ "gfx1250", 0xc00001ff, -EPERM },
 	};
 	struct target t;
 	struct dbg d;

@@ -34,9 +34,9 @@ static uint32_t count(uint64_t *state, uint32_t granule, uint32_t max_blocks)
 
 static void shape(const struct wave_silicon *g, uint64_t *state, struct wave_desc *w)
 {
-	w->wave32 = g->vgpr_granule32 && one_in(state, 2);
-	w->vgprs = w->wave32 ? count(state, g->vgpr_granule32, 256 / g->vgpr_granule32)
-			     : count(state, g->vgpr_granule, 256 / g->vgpr_granule);
+	w->wave32 = g->vgpr_granule32 && (!g->vgpr_granule || one_in(state, 2));
+	w->vgprs = w->wave32 ? count(state, g->vgpr_granule32, g->vgprs_max / g->vgpr_granule32)
+			     : count(state, g->vgpr_granule, g->vgprs_max / g->vgpr_granule);
 	if (g->acc == WAVE_ACC_AS_ARCH)
 		w->acc_vgprs = w->vgprs;
 	/* Together a multiple of 8. */
@@ -44,7 +44,7 @@ static void shape(const struct wave_silicon *g, uint64_t *state, struct wave_des
 		w->acc_vgprs = 8 * below(state, one_in(state, 40) ? 32 : 4) + w->vgprs % 8;
 	if (g->shared_blocks.width && one_in(state, 3))
 		w->shared_vgprs = 8 * below(state, 16);
-	w->sgprs = g->sgpr_blocks.width ? 16 * (1 + below(state, 7)) : 128;
+	w->sgprs = g->sgpr_blocks.width ? 16 * (1 + below(state, 7)) : g->sgprs;
 	if (!one_in(state, 3))
 		w->lds_size = g->lds_unit * below(state, 8);
 	if (one_in(state, 200))
@@ -73,9 +73,9 @@ static void handler(const struct wave_silicon *g, uint64_t *state, struct wave_d
 	w->wave_id = next(state);
 }
 
-static void program(uint64_t *state, struct wave_desc *w)
+static void program(const struct wave_silicon *g, uint64_t *state, struct wave_desc *w)
 {
-	w->pc = next(state) & UINT64_C(0xfffffffffffc);
+	w->pc = next(state) & ((UINT64_C(1) << g->pc_bits) - 4);
 	w->park_pc = next(state) & UINT64_C(0xfffffffffffc);
 	w->exec = one_in(state, 8) ? 0 : next(state);
 	w->vcc = next(state);
@@ -83,6 +83,7 @@ static void program(uint64_t *state, struct wave_desc *w)
 	w->xnack_mask = next(state);
 	w->m0 = (uint32_t)next(state);
 	w->mode = (uint32_t)next(state);
+	w->vgpr_banks = g->hwregs == WAVE_HWREGS_GFX1250 ? below(state, 64) : 0;
 	/* One of four flags on average, so that reasons come alone and in company. */
 	w->flags = next(state) & next(state);
 	w->math = one_in(state, 2) ? below(state, 128) : 0;
@@ -96,6 +97,23 @@ bool population_has_launch_info(const struct population *p)
 	return p->ttmp_setup || (p->debug_prop & DISPATCH_INFO_ALWAYS);
 }
 
+static struct wave_barrier barrier(uint64_t *state)
+{
+	if (one_in(state, 3))
+		return (struct wave_barrier){ 0 };
+	return (struct wave_barrier){ .members = 1 + below(state, 127), .signals = below(state, 128) };
+}
+
+static void barriers(const struct wave_silicon *g, uint64_t *state, struct wave_desc *w)
+{
+	w->barrier = barrier(state);
+	if (g->hwregs != WAVE_HWREGS_GFX1250)
+		return;
+	w->cluster = barrier(state);
+	for (size_t i = 0; i < WAVE_NAMED_BARRIERS; i++)
+		w->named[i] = barrier(state);
+}
+
 static void group(struct population *p, uint64_t *state, size_t waves)
 {
 	struct wave_desc common = {
@@ -107,6 +125,7 @@ static void group(struct population *p, uint64_t *state, size_t waves)
 	uint32_t from = below(state, 2) ? 0 : below(state, 16);
 
 	shape(p->silicon, state, &common);
+	barriers(p->silicon, state, &common);
 	for (size_t i = 0; i < waves; i++) {
 		struct wave_desc *w = &p->waves[p->n++];
 
@@ -116,7 +135,7 @@ static void group(struct population *p, uint64_t *state, size_t waves)
 		w->wave_in_group = from + (uint32_t)i;
 		place(p->silicon, state, w);
 		handler(p->silicon, state, w);
-		program(state, w);
+		program(p->silicon, state, w);
 		/* Halted by itself, with what other waves left: nobody can tell it from one that was stopped. */
 		if (p->silicon->ttmps == WAVE_TTMPS_CLASSIC && !population_has_launch_info(p) && !w->stopped)
 			w->flags &= ~(UINT64_C(1) << WAVE_HALT);

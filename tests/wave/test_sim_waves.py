@@ -216,7 +216,7 @@ def test_scripts_choose_registers():
 def test_every_generation_and_kind_is_saved():
     kinds = ("spin", "progress", "memory", "address", "illegal", "math", "breakpoint", "assert", "debugtrap",
              "stopped", "halted", "barrier", "divergence")
-    for gpu in ("gfx906", "gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1100", "gfx1201"):
+    for gpu in ("gfx906", "gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1100", "gfx1201", "gfx1250"):
         with Scene(app=APP, gpus=gpu) as s:
             script = s.directory / "waves.script"
             script.write_text("".join(f"{kind} n=7 group=3 junk=1\n" for kind in kinds))

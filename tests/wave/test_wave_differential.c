@@ -173,9 +173,9 @@ static void check_launch(const struct reading *r, const struct wave_desc *w,
 {
 	enum wave_ttmps ttmps = r->p->silicon->ttmps;
 	bool marked = w->launch_meaningless && r->p->r_version >= 10 && w->handler_written &&
-		      ttmps != WAVE_TTMPS_GFX12;
+		      ttmps < WAVE_TTMPS_GFX12;
 	bool known = population_has_launch_info(r->p) && !marked;
-	bool yz = known && (ttmps != WAVE_TTMPS_GFX12 || w->group_yz);
+	bool yz = known && (ttmps < WAVE_TTMPS_GFX12 || w->group_yz);
 
 	SAME(!!(st->valid & KFDTRAP_WAVE_HAS_WORKGROUP_X), known);
 	SAME(!!(st->valid & KFDTRAP_WAVE_HAS_WORKGROUP_YZ), yz);
@@ -205,7 +205,7 @@ static void check_words(const struct reading *r, const struct wave_desc *w,
 			const struct kfdtrap_wave_state *st)
 {
 	const struct wave_flag *flags = r->p->silicon->flags;
-	bool gfx12 = r->p->silicon->hwregs == WAVE_HWREGS_GFX12;
+	bool gfx12 = r->p->silicon->hwregs >= WAVE_HWREGS_GFX12;
 	bool halted = w->stopped ? w->saved_halt : has(r, w, WAVE_HALT);
 	struct wave_words words;
 	uint32_t status, user;
@@ -222,6 +222,32 @@ static void check_words(const struct reading *r, const struct wave_desc *w,
 	SAME(st->trap_ctrl, gfx12 ? words.hwreg[12] : 0);
 	SAME(st->mode, words.hwreg[r->p->silicon->hwregs == WAVE_HWREGS_GFX9 ? 9 : 8]);
 	SAME(st->halted, halted);
+}
+
+static uint32_t barrier_word(struct wave_barrier b)
+{
+	return b.members ? 1 + b.members * 0x10 + b.signals * 0x10000 : 0;
+}
+
+static void check_barriers(const struct reading *r, size_t i)
+{
+	const struct wave_desc *w = &r->p->waves[i];
+	bool named = r->p->silicon->hwregs == WAVE_HWREGS_GFX1250;
+	uint32_t offset;
+	const uint8_t *in;
+
+	SAME(r->states[i].barrier, r->p->silicon->hwregs >= WAVE_HWREGS_GFX12 ? barrier_word(w->barrier) : 0);
+	SAME(r->states[i].cluster_barrier, barrier_word(w->cluster));
+	SAME(kfdtrap_wave_named_barriers_find(r->arch, &r->layouts[i], &offset), named);
+	in = named ? at(r, offset, 4 * KFDTRAP_WAVE_NAMED_BARRIERS) : NULL;
+	for (uint32_t k = 0; in && k < KFDTRAP_WAVE_NAMED_BARRIERS; k++)
+		SAME_AT(k, number_at(in + (size_t)k * 4, 4), barrier_word(w->named[k]));
+	if (named) {
+		SAME(r->states[i].mode >> 12 & 0x3f, w->vgpr_banks);
+		SAME(r->states[i].state_priv >> 2 & 1, has(r, w, WAVE_BARRIER_COMPLETE));
+		SAME(r->states[i].state_priv >> 3 & 1, has(r, w, WAVE_NAMED_COMPLETE));
+		SAME(r->states[i].state_priv >> 16 & 1, has(r, w, WAVE_CLUSTER_COMPLETE));
+	}
 }
 
 /* Whether the handler's part is there: what other waves left is not taken for it. */
@@ -354,13 +380,13 @@ static void check_specials(const struct reading *r, size_t i)
 	const struct wave_silicon *g = r->p->silicon;
 	const struct wave_desc *w = &r->p->waves[i];
 	uint32_t mask = wave_lanes(g, w) / 8;
-	bool gfx9 = g->hwregs == WAVE_HWREGS_GFX9, gfx12 = g->hwregs == WAVE_HWREGS_GFX12;
+	bool gfx9 = g->hwregs == WAVE_HWREGS_GFX9, gfx12 = g->hwregs >= WAVE_HWREGS_GFX12;
 	struct wave_words words;
 
 	wave_words_make(g, w, r->p->r_version, &words);
 	special(r, i, KFDTRAP_WAVE_M0, 4, w->m0);
 	special(r, i, KFDTRAP_WAVE_PC, 8,
-		wave_is_parked(g, w, r->p->r_version) ? w->park_pc : w->pc);
+		wave_is_parked(g, w, r->p->r_version) ? w->park_pc : w->pc | (uint64_t)w->vgpr_banks << 57);
 	special(r, i, KFDTRAP_WAVE_EXEC, mask, w->exec);
 	special(r, i, KFDTRAP_WAVE_VCC, mask, w->vcc);
 	special(r, i, KFDTRAP_WAVE_FLAT_SCRATCH, 8, w->flat_scratch);
@@ -405,6 +431,7 @@ static void compare(const struct population *p)
 	for (size_t i = 0; i < r.n && i < p->n && !now.failures; i++) {
 		now.wave = (long)i;
 		check_state(&r, i);
+		check_barriers(&r, i);
 		check_scalars(&r, i);
 		check_specials(&r, i);
 		check_vectors(&r, i);

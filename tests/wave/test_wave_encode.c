@@ -145,6 +145,75 @@ static void refuses_impossible_waves(void)
 #undef BAD
 }
 
+/* get_vgpr_size_bytes() and the like of Linux's cwsr_trap_handler_gfx12.asm, for CHIP_GC_12_0_3. */
+static void gfx1250_is_as_its_save_routine_writes_it(void)
+{
+	const struct wave_save_options o = { 12, 0x1000, 0x4000 };
+	const struct wave_desc w = {
+		.wave32 = true, .vgprs = 16, .sgprs = 112, .lds_size = 1024, .first = true, .last = true,
+		.launch_written = true, .packet_slot = 5, .handler_written = true, .stopped = true,
+		.trap_id = 2, .pc = 0x3456789abcdef0, .exec = UINT64_MAX, .vcc = 0x1122, .vgpr_banks = 0x2a,
+		.mode = 0xfffff3f0, .xnack_mask = 0x55, .barrier = { 4, 3 }, .cluster = { 8, 2 },
+		.named = { [0] = { 12, 4 }, [15] = { 127, 127 } },
+		.flags = 1 << WAVE_BARRIER_COMPLETE | 1 << WAVE_NAMED_COMPLETE | 1 << WAVE_CLUSTER_COMPLETE, .seed = 9,
+	};
+	static const struct {
+		uint32_t offset, want;
+	} rows[] = {
+		{ 0x19c0 + 4 * 8, 0x80000005 }, { 0x1a00 + 4 * 1, 0x9abcdef0 },
+		{ 0x1a00 + 4 * 2, 0x54345678 }, { 0x1a00 + 4 * 3, UINT32_MAX }, { 0x1a00 + 4 * 4, 0 },
+		{ 0x1a00 + 4 * 5, 0x1400c }, { 0x1a00 + 4 * 7, 0x55 }, { 0x1a00 + 4 * 8, 0xfffc03f0 | 0x2a << 12 },
+		{ 0x1a00 + 4 * 14, 0x30041 }, { 0x1a00 + 4 * 15, 0x20081 }, { 0x1a80, 0x400c1 }, { 0x1a84, 0 },
+		{ 0x1abc, 0x7f07f1 }, { 0x1ac0, 0 }, { 0x1800 + 4 * 106, 0x1122 },
+	};
+	struct wave_save s;
+
+	TEST_EQ_FATAL(wave_save_create(wave_silicon_find(120500), &o, &w, 1, &s), 0);
+	TEST_EQ(s.base[0], 0x1000);
+	TEST_EQ(s.header[3], 16 * 128 + 512 + 512 + 1024);
+	for (size_t i = 0; i < TEST_COUNT(rows); i++)
+		TEST_ROW_EQ(i, word_at(&s, rows[i].offset), rows[i].want);
+	TEST_EQ(word_at(&s, 0x19c0 + 4 * 6) >> 29 & 3, 2);
+	TEST_EQ(word_at(&s, 0x19c0 + 4 * 11) >> 28, 2);
+	TEST_EQ(word_at(&s, 0x1800), wave_pattern(9, WAVE_SGPR, 0, 0));
+	TEST_EQ(word_at(&s, 0x1c00), wave_pattern(9, WAVE_LDS, 0, 0));
+	TEST_EQ(word_at(&s, 0x1000 + 15 * 128 + 31 * 4), wave_pattern(9, WAVE_VGPR, 15, 31));
+	wave_save_destroy(&s);
+}
+
+static void only_gfx1250_has_more_barriers_and_registers(void)
+{
+	const struct wave_silicon *newer = wave_silicon_find(120500), *older = wave_silicon_find(120001);
+	struct wave_desc good = { .wave32 = true, .vgprs = 32, .sgprs = 112 }, w;
+
+	TEST_EQ(wave_is_possible(newer, &good), true);
+#define GOOD(g, field, value, want)                                                                \
+	do {                                                                                       \
+		w = good;                                                                          \
+		w.sgprs = (g) == newer ? 112 : 128;                                                \
+		w.field = value;                                                                   \
+		TEST_EQ(wave_is_possible(g, &w), want);                                            \
+	} while (0)
+	GOOD(newer, vgprs, 1024, true);
+	GOOD(older, vgprs, 1024, false);
+	GOOD(newer, vgprs, 8, false);
+	GOOD(newer, wave32, false, false);
+	GOOD(newer, sgprs, 128, false);
+	GOOD(newer, cluster.members, 127, true);
+	GOOD(newer, cluster.members, 128, false);
+	GOOD(older, cluster.members, 1, false);
+	GOOD(newer, named[15].members, 1, true);
+	GOOD(newer, named[15].signals, 128, false);
+	GOOD(older, named[15].members, 1, false);
+	GOOD(newer, vgpr_banks, 63, true);
+	GOOD(newer, vgpr_banks, 64, false);
+	GOOD(older, vgpr_banks, 1, false);
+	GOOD(newer, pc, UINT64_C(1) << 56, true);
+	GOOD(newer, pc, UINT64_C(1) << 57, false);
+	GOOD(newer, lds_size, 511 * 1024, true);
+#undef GOOD
+}
+
 static void saves_nothing_without_waves(void)
 {
 	const struct wave_save_options o = { 10, 0x1000, 0x4000 };
@@ -161,4 +230,5 @@ static void saves_nothing_without_waves(void)
 
 TEST_SUITE(wave_encode, TEST(matches_the_worked_example), TEST(plants_registers),
 	   TEST(refuses_what_does_not_fit), TEST(refuses_impossible_waves),
+	   TEST(gfx1250_is_as_its_save_routine_writes_it), TEST(only_gfx1250_has_more_barriers_and_registers),
 	   TEST(saves_nothing_without_waves));

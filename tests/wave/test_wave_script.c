@@ -183,6 +183,25 @@ static void some_waves_diverge_and_one_misses_the_barrier(void)
 	}
 }
 
+static void barriers_of_gfx12_5_are_planted(void)
+{
+	static struct decoded d;
+	struct wave_script s;
+
+	parse(wave_silicon_find(120500), "barrier n=4 signals=2 named=1,12,4 named=16,3,2 cluster=8,5 banks=42; spin", &s);
+	TEST_EQ(s.waves[3].desc.named[0].members, 12);
+	TEST_EQ(s.waves[3].desc.named[0].signals, 4);
+	TEST_EQ(s.waves[3].desc.named[15].members, 3);
+	TEST_EQ(s.waves[3].desc.named[15].signals, 2);
+	TEST_EQ(s.waves[4].desc.named[0].members, 0);
+	decode(&s, 10, &d);
+	TEST_EQ(d.states[3].barrier, 0x20041);
+	TEST_EQ(d.states[3].cluster_barrier, 0x50081);
+	TEST_EQ(d.states[3].mode >> 12 & 0x3f, 42);
+	TEST_EQ(d.states[4].cluster_barrier, 0);
+	wave_script_deinit(&s);
+}
+
 static void only_waves_in_a_loop_move(void)
 {
 	static const struct {
@@ -238,6 +257,12 @@ static void refuses_bad_lines(void)
 		"spin items=64,1,1",
 		"spin; dance",
 		"spin v123456789012345678=1",
+		"spin named=0,1,1",
+		"spin named=17,1,1",
+		"spin named=1,128,1",
+		"spin cluster=128,1",
+		"spin cluster=1,2,3",
+		"spin banks=64",
 	};
 	const struct wave_script_place place = { .silicon = wave_silicon_find(90402), .n_xcc = 1 };
 	struct wave_script s;
@@ -255,5 +280,6 @@ TEST_SUITE(wave_script, TEST(every_kind_gives_its_reason),
 	   TEST(groups_share_a_packet_and_count_their_waves),
 	   TEST(groups_at_the_edge_of_a_grid_have_fewer_lanes),
 	   TEST(groups_of_a_grid_fill_one_axis_after_the_other),
-	   TEST(some_waves_diverge_and_one_misses_the_barrier), TEST(only_waves_in_a_loop_move),
+	   TEST(some_waves_diverge_and_one_misses_the_barrier), TEST(barriers_of_gfx12_5_are_planted),
+	   TEST(only_waves_in_a_loop_move),
 	   TEST(refuses_bad_lines));

@@ -64,6 +64,13 @@ static const struct gpu_profile gpus[] = {
 	  .simd_count = 128, .simd_per_cu = 2, .cu_per_simd_array = 8, .max_waves_per_simd = 16,
 	  .array_count = 8, .simd_arrays_per_engine = 2, .num_xcc = 1, .wave_size = 32,
 	  .lds_kb = 64, .vgpr_bytes_per_cu = 0x60000, .vram_size = 16 * GIB },
+	/* No such device was seen: what the sources do not say of the generation is made up. */
+	{ .name = "gfx1250", .marketing_name = "ip discovery", .gfx_target_version = 120500,
+	  .mes = true, .per_vmid = true, .precise_memory = true, .precise_alu = true, .trap_mask = TRAP_EDGES,
+	  .debug_prop = DEBUG_PROP(7u, 29u, true), .device_id = 0x75c0, .fw_version = 32,
+	  .simd_count = 128, .simd_per_cu = 4, .cu_per_simd_array = 8, .max_waves_per_simd = 16,
+	  .array_count = 4, .simd_arrays_per_engine = 1, .num_xcc = 1, .wave_size = 32,
+	  .lds_kb = 320, .vgpr_bytes_per_cu = 0x80000, .vram_size = 32 * GIB },
 	{ .name = "gfx803", .marketing_name = "fiji", .gfx_target_version = 80003,
 	  .too_old = true, .device_id = 0x7300, .revision_id = 0xc8, .fw_version = 727, .simd_count = 256,
 	  .simd_per_cu = 4, .cu_per_simd_array = 16, .max_waves_per_simd = 10, .array_count = 4,
@@ -134,11 +141,18 @@ static uint32_t gpu_page_up(uint32_t n)
 	return (n + 4095) & ~UINT32_C(4095);
 }
 
+static bool is_gfx12_5(const struct gpu_profile *g)
+{
+	return g->gfx_target_version / 100 == 1205;
+}
+
 /* The arithmetic is that of kfd_queue.c:kfd_queue_ctx_save_restore_size. */
 uint32_t gpu_profile_waves(const struct gpu_profile *g)
 {
 	uint32_t cus = cus_per_xcc(g), by_array;
 
+	if (is_gfx12_5(g))
+		return cus * 64;
 	if (g->gfx_target_version >= 100100)
 		return cus * 32;
 	by_array = g->array_count / g->simd_arrays_per_engine * 512;
@@ -158,8 +172,10 @@ uint32_t gpu_profile_ctl_stack_size(const struct gpu_profile *g)
 
 uint32_t gpu_profile_cwsr_size(const struct gpu_profile *g)
 {
-	uint32_t lds = g->gfx_target_version == 90500 ? g->lds_kb * 1024 : 0x10000;
-	uint32_t per_cu = g->vgpr_bytes_per_cu + 0x4000 + lds + 0x1000;
+	bool own_lds = g->gfx_target_version == 90500 || is_gfx12_5(g);
+	uint32_t lds = own_lds ? g->lds_kb * 1024 : 0x10000;
+	uint32_t scalar = is_gfx12_5(g) ? 0x8000 + 0x8000 : 0x4000 + 0x1000;
+	uint32_t per_cu = g->vgpr_bytes_per_cu + scalar + lds;
 
 	return (uint32_t)page_up(gpu_profile_ctl_stack_size(g) + gpu_page_up(cus_per_xcc(g) * per_cu));
 }

@@ -180,6 +180,7 @@ static void keep_xcc(struct sim_queue *q, uint32_t xcc, const struct wave_save *
 		x->at = area_of(q, xcc) + offset;
 		x->packet_slot = a->desc.packet_slot;
 		memcpy(&x->words, save->bytes + (offset - save->header[0]), sizeof(x->words));
+		x->words = wave_words_turn(w->script.silicon, &x->words);
 	}
 }
 
@@ -214,13 +215,15 @@ static void save_again(struct sim *s, struct sim_process *p, struct sim_queue *q
 	for (size_t i = 0; i < w->script.n; i++) {
 		struct sim_wave *x = &w->waves[i];
 		struct wave_desc *desc = &w->script.waves[i].desc;
+		struct wave_words words;
 
 		if (x->packet_slot != desc->packet_slot) {
 			desc->launch_written = tells_dispatch(p, q);
 			wave_words_make(w->script.silicon, desc, w->r_version, &x->words);
 		}
 		x->packet_slot = desc->packet_slot;
-		s->os->mem_write(p->tgid, x->at, &x->words, sizeof(x->words));
+		words = wave_words_turn(w->script.silicon, &x->words);
+		s->os->mem_write(p->tgid, x->at, &words, sizeof(words));
 	}
 	for (uint32_t xcc = 0; xcc < w->n_xcc; xcc++)
 		if (w->stacks[xcc])
@@ -399,7 +402,7 @@ static bool meets_trap(struct run *r, const struct wave_actor *a, struct sim_wav
 
 		if (!trap)
 			continue;
-		wave_words_set_pc(&x->words, pc + (w->r_version < 12 ? 4 : 0));
+		wave_words_set_pc(w->script.silicon, &x->words, pc + (w->r_version < 12 ? 4 : 0));
 		stop_wave(r, a, x, trap, false);
 		return true;
 	}
@@ -421,7 +424,7 @@ static void run_wave(struct run *r, struct wave_actor *a, struct sim_wave *x)
 		return;
 	}
 	step = wave_words_flag(g, &x->words, WAVE_SINGLE_STEP);
-	pc = wave_words_pc(&x->words);
+	pc = wave_words_pc(g, &x->words);
 	loops = a->loop && pc - a->pc < a->loop;
 	if (meets_trap(r, a, x, loops && !step ? a->pc : pc, loops && !step ? a->loop : 4, pc))
 		return;
@@ -429,7 +432,7 @@ static void run_wave(struct run *r, struct wave_actor *a, struct sim_wave *x)
 		a->at = (uint32_t)(pc - a->pc);
 		wave_actor_run(a);
 	}
-	wave_words_set_pc(&x->words, step ? pc + 4 : loops ? a->pc + a->at : pc);
+	wave_words_set_pc(g, &x->words, step ? pc + 4 : loops ? a->pc + a->at : pc);
 	if (step)
 		stop_wave(r, a, x, 0, true);
 }
@@ -442,9 +445,12 @@ static void run_waves(struct run *r, struct wave_actor *actors, struct sim_wave 
 	for (size_t i = 0; i < n; i++)
 		pieces[i] = (struct sim_piece){ .addr = waves[i].at, .buf = &waves[i].words };
 	r->s->os->mem_read_pieces(r->p->tgid, pieces, n, sizeof(waves->words));
-	for (size_t i = 0; i < n; i++)
-		if (pieces[i].is_read)
-			run_wave(r, &actors[i], &waves[i]);
+	for (size_t i = 0; i < n; i++) {
+		if (!pieces[i].is_read)
+			continue;
+		waves[i].words = wave_words_turn(r->q->waves->script.silicon, &waves[i].words);
+		run_wave(r, &actors[i], &waves[i]);
+	}
 }
 
 void sim_waves_run(struct sim *s, struct sim_process *p, struct sim_queue *q)

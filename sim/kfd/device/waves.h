@@ -37,6 +37,10 @@
  *	behind=0|1 bit=0|1     barrier: those that wait are behind the instruction; STATUS says that they wait
  *	gone=N                 wave N of each group is not there
  *	signals=N              gfx12: how many have arrived at the barrier; without it, all but one
+ *	named=N,MEMBERS,SIGNALS    gfx12.5: of named barrier N of each workgroup, 1 to 16
+ *	cluster=MEMBERS,SIGNALS    gfx12.5: of the barrier of the cluster; without it, there is no cluster
+ *	through=0|1            gfx12: STATE_PRIV says that the barrier is complete, as it may for waves still at it
+ *	banks=N                gfx12.5: what MODE selects among more than 256 vector registers, six bits
  *	trap=N halt=0|1 m0= mode= vcc= flat= xnack= junk=0|1
  *	sN=VALUE  vN[.LANE]=VALUE  aN[.LANE]=  hN[.LANE]= (shared)  ldsN= (word)
  *

@@ -133,7 +133,38 @@ static void put64(uint32_t *words, uint32_t slot, uint64_t value)
 	words[slot + 1] = (uint32_t)(value >> 32);
 }
 
-/* Make the block of hardware registers. */
+/* The word of s_get_barrier_state. */
+static uint32_t barrier_word(struct wave_barrier b)
+{
+	return b.members ? UINT32_C(1) | b.members << 4 | b.signals << 16 : 0;
+}
+
+/* Where the pc is, and what else its upper word has: gfx12.5 keeps the banks there while it saves, and leaves them. */
+static void put_pc(const struct wave_silicon *g, uint64_t pc, uint32_t *hwreg)
+{
+	uint64_t mask = (UINT64_C(1) << g->pc_bits) - 1;
+
+	put64(hwreg, 1, (pc & mask) | ((uint64_t)hwreg[2] << 32 & ~mask));
+}
+
+static void hwregs_gfx12(const struct wave_silicon *g, const struct wave_desc *w, uint32_t *hwreg)
+{
+	hwreg[7] = g->has_xnack_mask ? (uint32_t)w->xnack_mask : 0;
+	hwreg[8] = w->mode;
+	put64(hwreg, 9, w->flat_scratch);
+	slot_start(g, w, hwreg, 11, 0);
+	slot_start(g, w, hwreg, 12, 0);
+	slot_start(g, w, hwreg, 13, 0);
+	hwreg[14] = barrier_word(w->barrier);
+	if (g->hwregs != WAVE_HWREGS_GFX1250)
+		return;
+	hwreg[2] |= w->vgpr_banks << 25;
+	hwreg[4] = 0;
+	hwreg[8] = (w->mode & ~(UINT32_C(0x3f) << 12)) | w->vgpr_banks << 12;
+	hwreg[15] = barrier_word(w->cluster);
+}
+
+/* Make the first words of the block of hardware registers. */
 static void hwregs_make(const struct wave_silicon *g, const struct wave_desc *w, uint32_t r_version,
 			uint32_t *hwreg)
 {
@@ -142,7 +173,8 @@ static void hwregs_make(const struct wave_silicon *g, const struct wave_desc *w,
 	for (uint32_t i = 0; i < WAVE_SLOTS; i++)
 		hwreg[i] = junk(w, i);
 	hwreg[0] = w->m0;
-	put64(hwreg, 1, pc & UINT64_C(0xffffffffffff));
+	hwreg[2] = 0;
+	put_pc(g, pc, hwreg);
 	hwreg[3] = (uint32_t)w->exec;
 	if (wave_lanes(g, w) == 64)
 		hwreg[4] = (uint32_t)(w->exec >> 32);
@@ -160,20 +192,16 @@ static void hwregs_make(const struct wave_silicon *g, const struct wave_desc *w,
 		put64(hwreg, 9, w->flat_scratch);
 		break;
 	case WAVE_HWREGS_GFX12:
-		hwreg[7] = 0;
-		hwreg[8] = w->mode;
-		put64(hwreg, 9, w->flat_scratch);
-		slot_start(g, w, hwreg, 11, 0);
-		slot_start(g, w, hwreg, 12, 0);
-		slot_start(g, w, hwreg, 13, 0);
-		/* What s_get_barrier_state tells of barrier -1. */
-		hwreg[14] = (w->barrier_members ? 1 : 0) | w->barrier_members << 4 | w->barrier_signals << 16;
+	case WAVE_HWREGS_GFX1250:
+		hwregs_gfx12(g, w, hwreg);
 		break;
 	}
 	put_flags(g, w, r_version, hwreg);
 }
 
-/* What the handler notes in TTMP6, without the packet. */
+#define NOTE_TRAP_ID (UINT32_C(0xf) << 25)
+
+/* What the handler notes in TTMP6, without the packet; on gfx12.5 the number of the trap is elsewhere. */
 static uint32_t stop_note(const struct wave_desc *w)
 {
 	uint32_t t = (w->trap_id < 15 ? w->trap_id : 15) << 25;
@@ -233,8 +261,20 @@ static void ttmps_gfx94(const struct wave_desc *w, uint32_t *t)
 	set_bit(&t[13], 23, w->debugger_attached);
 }
 
+/* Note that a wave stops, where a bit says whether the handler has written. */
+static void note_stop(const struct wave_silicon *g, const struct wave_desc *w, uint32_t *t)
+{
+	uint32_t note = stop_note(w), mine = UINT32_C(0x7e000000);
+
+	if (g->ttmps == WAVE_TTMPS_GFX1250) {
+		t[11] = (t[11] & UINT32_C(0x0fffffff)) | (note & NOTE_TRAP_ID) << 3;
+		mine &= ~NOTE_TRAP_ID;
+	}
+	t[6] = (t[6] & ~mine) | (note & mine);
+}
+
 /* The layout of gfx12: a bit says whether the handler has written. */
-static void ttmps_gfx12(const struct wave_desc *w, bool parked, uint32_t *t)
+static void ttmps_gfx12(const struct wave_silicon *g, const struct wave_desc *w, bool parked, uint32_t *t)
 {
 	if (w->launch_written) {
 		t[9] = w->group[0];
@@ -247,7 +287,7 @@ static void ttmps_gfx12(const struct wave_desc *w, bool parked, uint32_t *t)
 	if (!w->handler_written)
 		return;
 	put64(t, 4, w->wave_id);
-	t[6] = (t[6] & UINT32_C(0x81ffffff)) | stop_note(w);
+	note_stop(g, w, t);
 	if (parked)
 		note_pc(w->pc, t, 10);
 	set_bit(&t[11], 23, w->debugger_attached);
@@ -269,7 +309,8 @@ void wave_words_make(const struct wave_silicon *g, const struct wave_desc *w, ui
 		ttmps_gfx94(w, ret->ttmp);
 		break;
 	case WAVE_TTMPS_GFX12:
-		ttmps_gfx12(w, parked, ret->ttmp);
+	case WAVE_TTMPS_GFX1250:
+		ttmps_gfx12(g, w, parked, ret->ttmp);
 		break;
 	}
 }
@@ -287,14 +328,25 @@ static void set_flag(const struct wave_silicon *g, struct wave_words *w, enum wa
 		set_bit(&w->hwreg[g->flags[m].slot], g->flags[m].bit, true);
 }
 
-uint64_t wave_words_pc(const struct wave_words *w)
+uint64_t wave_words_pc(const struct wave_silicon *g, const struct wave_words *w)
 {
-	return (uint64_t)(w->hwreg[2] & 0xffff) << 32 | w->hwreg[1];
+	return ((uint64_t)w->hwreg[2] << 32 | w->hwreg[1]) & ((UINT64_C(1) << g->pc_bits) - 1);
 }
 
-void wave_words_set_pc(struct wave_words *w, uint64_t pc)
+void wave_words_set_pc(const struct wave_silicon *g, struct wave_words *w, uint64_t pc)
 {
-	put64(w->hwreg, 1, pc & UINT64_C(0xffffffffffff));
+	put_pc(g, pc, w->hwreg);
+}
+
+struct wave_words wave_words_turn(const struct wave_silicon *g, const struct wave_words *w)
+{
+	struct wave_words ret = *w;
+
+	if (g->ttmps_first) {
+		memcpy(ret.hwreg, w->ttmp, sizeof(ret.hwreg));
+		memcpy(ret.ttmp, w->hwreg, sizeof(ret.ttmp));
+	}
+	return ret;
 }
 
 /* The handler begins to use its TTMPs, which are no junk from here on. */
@@ -317,7 +369,7 @@ void wave_words_stop(const struct wave_silicon *g, const struct wave_trap *trap,
 					.trap_id = trap->trap_id };
 
 	handler_begins(g, w);
-	w->ttmp[6] = (w->ttmp[6] & UINT32_C(0x81ffffff)) | stop_note(&note);
+	note_stop(g, &note, w->ttmp);
 	set_flag(g, w, WAVE_HALT);
 	if (trap->r_version >= 10)
 		set_flag(g, w, WAVE_SKIP_EXPORT);
@@ -325,15 +377,15 @@ void wave_words_stop(const struct wave_silicon *g, const struct wave_trap *trap,
 		set_flag(g, w, WAVE_STEP_DONE);
 	if (!wave_is_parked(g, &note, trap->r_version))
 		return;
-	note_pc(wave_words_pc(w), w->ttmp, g->ttmps == WAVE_TTMPS_GFX12 ? 10 : 7);
-	wave_words_set_pc(w, trap->park_pc);
+	note_pc(wave_words_pc(g, w), w->ttmp, g->ttmps == WAVE_TTMPS_GFX12 ? 10 : 7);
+	wave_words_set_pc(g, w, trap->park_pc);
 }
 
 /* ---- one wave's record ---- */
 
 /* Offsets from the lowest address of a record, in the order in which the save routine fills it. */
 struct record {
-	uint32_t acc, shared, sgpr, hwreg, ttmp, lds, size;
+	uint32_t acc, shared, sgpr, words, lds, size; /* Words: the first hardware registers, and TTMPs. */
 };
 
 /* Bytes of LDS that are saved with the first wave of a workgroup. */
@@ -350,9 +402,8 @@ static void record_plan(const struct wave_silicon *g, const struct wave_desc *w,
 	r->acc = w->vgprs * row;
 	r->shared = r->acc + w->acc_vgprs * row;
 	r->sgpr = r->shared + w->shared_vgprs * 32 * 4;
-	r->hwreg = r->sgpr + w->sgprs * 4;
-	r->ttmp = r->hwreg + BLOCK_BYTES;
-	r->lds = r->ttmp + BLOCK_BYTES;
+	r->words = r->sgpr + w->sgprs * 4;
+	r->lds = r->words + BLOCK_BYTES + g->hwreg_bytes;
 	r->size = r->lds + (w->first ? lds_bytes(w) : 0);
 	/* The hardware makes room for the TTMPs as SGPRs although they are stored elsewhere. */
 	if (g->ttmps_count_as_sgprs)
@@ -364,7 +415,7 @@ uint32_t wave_words_offset(const struct wave_silicon *g, const struct wave_desc 
 	struct record r;
 
 	record_plan(g, w, &r);
-	return r.hwreg;
+	return r.words;
 }
 
 /* Fill registers with patterns, one row of lanes after the other. */
@@ -430,6 +481,17 @@ static void plants_set(const struct wave_silicon *g, const struct wave_desc *w,
 	}
 }
 
+/* Fill what of the larger block of gfx12.5 is behind the first words; only 32 words from byte 0x80 on are written. */
+static void named_fill(const struct wave_silicon *g, const struct wave_desc *w, uint8_t *hwreg)
+{
+	uint32_t states[32] = { 0 };
+
+	rows_fill(w, WAVE_NOISE, (g->hwreg_bytes - BLOCK_BYTES) / 4, 1, hwreg + BLOCK_BYTES);
+	for (size_t i = 0; i < WAVE_NAMED_BARRIERS; i++)
+		states[i] = barrier_word(w->named[i]);
+	memcpy(hwreg + 0x80, states, sizeof(states));
+}
+
 /* Fill the record of a wave. */
 static void record_fill(const struct wave_silicon *g, const struct wave_desc *w, uint32_t r_version,
 			const struct record *r, uint8_t *at)
@@ -442,8 +504,10 @@ static void record_fill(const struct wave_silicon *g, const struct wave_desc *w,
 	rows_fill(w, WAVE_SHARED, w->shared_vgprs, 32, at + r->shared);
 	sgprs_fill(g, w, at + r->sgpr);
 	wave_words_make(g, w, r_version, &words);
-	memcpy(at + r->hwreg, words.hwreg, BLOCK_BYTES);
-	memcpy(at + r->ttmp, words.ttmp, BLOCK_BYTES);
+	words = wave_words_turn(g, &words);
+	memcpy(at + r->words, &words, sizeof(words));
+	if (g->hwregs == WAVE_HWREGS_GFX1250)
+		named_fill(g, w, at + r->words + BLOCK_BYTES);
 	if (g->ttmps_count_as_sgprs) {
 		top -= BLOCK_BYTES;
 		rows_fill(w, WAVE_NOISE, WAVE_SLOTS, 1, at + top);
@@ -516,7 +580,7 @@ static bool registers_are_possible(const struct wave_silicon *g, const struct wa
 {
 	uint32_t granule = wave_lanes(g, w) == 32 ? g->vgpr_granule32 : g->vgpr_granule;
 
-	if (!fits(w->shared_vgprs, 8, g->shared_blocks, 0) || w->vgprs > 256)
+	if (!fits(w->shared_vgprs, 8, g->shared_blocks, 0) || w->vgprs > g->vgprs_max)
 		return false;
 	switch (g->acc) {
 	case WAVE_ACC_NONE:
@@ -530,13 +594,31 @@ static bool registers_are_possible(const struct wave_silicon *g, const struct wa
 	return false;
 }
 
+static bool barrier_fits(struct wave_barrier b)
+{
+	return b.members < 128 && b.signals < 128;
+}
+
+static bool barriers_are_possible(const struct wave_silicon *g, const struct wave_desc *w)
+{
+	bool fits = barrier_fits(w->barrier) && barrier_fits(w->cluster), has = w->cluster.members;
+
+	for (size_t i = 0; i < WAVE_NAMED_BARRIERS; i++) {
+		fits &= barrier_fits(w->named[i]);
+		has |= w->named[i].members;
+	}
+	return fits && (!has || g->hwregs == WAVE_HWREGS_GFX1250);
+}
+
 bool wave_is_possible(const struct wave_silicon *g, const struct wave_desc *w)
 {
 	if ((w->wave32 && !g->vgpr_granule32) || (w->wgp_takeover && !g->wgp_takeover.width) ||
-	    (w->stopped && !w->handler_written) || w->pc % 4 || w->pc >> 48)
+	    (w->stopped && !w->handler_written) || w->pc % 4 || w->pc >> g->pc_bits)
 		return false;
 	if (g->sgpr_blocks.width ? w->sgprs < 16 || w->sgprs % 16 || w->sgprs > 112
-				 : w->sgprs != 128)
+				 : w->sgprs != g->sgprs)
+		return false;
+	if (!barriers_are_possible(g, w) || w->vgpr_banks >= (g->hwregs == WAVE_HWREGS_GFX1250 ? 64 : 1))
 		return false;
 	return registers_are_possible(g, w) && fits(w->lds_size, g->lds_unit, g->lds_units, 0) &&
 	       w->scratch_slot < UINT32_C(1) << g->scratch_slot.width &&

@@ -18,6 +18,7 @@
 
 #define WAVE_SLOTS	16 /**< Words of the HWREG block and of the TTMP block. */
 #define WAVE_HEADER_SIZE 40u
+#define WAVE_NAMED_BARRIERS 16 /**< Of a workgroup of gfx12.5. */
 
 /** The place of a field in a word; width 0: this generation has no such field. */
 struct wave_bits {
@@ -39,6 +40,8 @@ enum wave_meaning {
 	WAVE_IN_GROUP,
 	WAVE_IN_BARRIER, /* Before gfx12. */
 	WAVE_BARRIER_COMPLETE, /* From gfx12 on: the wave need not wait any more. */
+	WAVE_NAMED_COMPLETE, /* gfx12.5, as the next one: likewise at the named barrier that it has joined. */
+	WAVE_CLUSTER_COMPLETE,
 	WAVE_HALT,
 	WAVE_IN_TRAP,
 	WAVE_VALID,
@@ -67,9 +70,9 @@ enum wave_meaning {
 /** Accumulation registers: none, as many as vector registers, or a number of their own. */
 enum wave_acc { WAVE_ACC_NONE, WAVE_ACC_AS_ARCH, WAVE_ACC_OWN };
 /** Layouts of the block of hardware registers. */
-enum wave_hwregs { WAVE_HWREGS_GFX9, WAVE_HWREGS_GFX10, WAVE_HWREGS_GFX12 };
+enum wave_hwregs { WAVE_HWREGS_GFX9, WAVE_HWREGS_GFX10, WAVE_HWREGS_GFX12, WAVE_HWREGS_GFX1250 };
 /** Layouts of the block of trap temporaries. */
-enum wave_ttmps { WAVE_TTMPS_CLASSIC, WAVE_TTMPS_GFX94, WAVE_TTMPS_GFX12 };
+enum wave_ttmps { WAVE_TTMPS_CLASSIC, WAVE_TTMPS_GFX94, WAVE_TTMPS_GFX12, WAVE_TTMPS_GFX1250 };
 
 /** One generation.  Adding one: an entry in wave_silicon.c, nothing else. */
 struct wave_silicon {
@@ -81,12 +84,17 @@ struct wave_silicon {
 		shared_blocks;
 	struct wave_bits scratch_slot, engine, scratch_enabled, first, last;
 
-	uint32_t vgpr_granule, vgpr_granule32; /**< Registers per block; 0: no wave32. */
+	uint32_t vgpr_granule, vgpr_granule32; /**< Registers per block; 0: no wave64, no wave32. */
+	uint32_t vgprs_max;
+	uint32_t sgprs; /**< How many are saved, without TTMPs; 0: the state word says it. */
 	enum wave_acc acc;
 	uint32_t lds_unit;
 	bool ttmps_count_as_sgprs;
+	bool ttmps_first; /**< They are the end of the block of SGPRs, in front of the hardware registers. */
 
 	enum wave_hwregs hwregs;
+	uint32_t hwreg_bytes; /**< Of their block. */
+	unsigned int pc_bits;
 	bool has_xnack_mask;
 	const struct wave_flag *flags; /**< By enum wave_meaning. */
 	enum wave_ttmps ttmps;
@@ -108,6 +116,11 @@ struct wave_plant {
 	uint32_t index; /**< Number of the register; of a word in the LDS. */
 	uint32_t lane;	/**< WAVE_ALL_LANES, and ignored for SGPRs and LDS. */
 	uint32_t value;
+};
+
+/** What s_get_barrier_state tells of a barrier; without members it is not valid. */
+struct wave_barrier {
+	uint32_t members, signals; /**< Seven bits each. */
 };
 
 /** What a wave was doing when it was saved. */
@@ -141,7 +154,9 @@ struct wave_desc {
 	uint32_t mode;	/**< Below the enables: rounding, denormals, clamp, IEEE. */
 	uint64_t flags; /**< 1 << enum wave_meaning; what the generation lacks is left out. */
 	uint32_t math, math_enable; /**< Seven bits each. */
-	uint32_t barrier_members, barrier_signals; /**< gfx12: of the workgroup's barrier; no members: none. */
+	struct wave_barrier barrier; /**< gfx12: the workgroup's. */
+	struct wave_barrier cluster, named[WAVE_NAMED_BARRIERS]; /**< gfx12.5; the first one has the number 1. */
+	uint32_t vgpr_banks; /**< gfx12.5: six bits that select among more than 256 vector registers. */
 	bool is_noisy;	/**< Bits without a meaning are random. */
 
 	uint64_t seed;
@@ -196,9 +211,11 @@ uint32_t wave_words_offset(const struct wave_silicon *g, const struct wave_desc 
 /** Whether a bit is set in the saved registers. */
 bool wave_words_flag(const struct wave_silicon *g, const struct wave_words *w, enum wave_meaning m);
 /** The pc in the saved registers. */
-uint64_t wave_words_pc(const struct wave_words *w);
+uint64_t wave_words_pc(const struct wave_silicon *g, const struct wave_words *w);
 /** Set the pc in the saved registers. */
-void wave_words_set_pc(struct wave_words *w, uint64_t pc);
+void wave_words_set_pc(const struct wave_silicon *g, struct wave_words *w, uint64_t pc);
+/** Change words from their order here to that of a record, or back: it is the same. */
+struct wave_words wave_words_turn(const struct wave_silicon *g, const struct wave_words *w);
 
 /** What the trap handler does with a wave that got into it. */
 struct wave_trap {

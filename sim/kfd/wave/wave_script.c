@@ -76,11 +76,12 @@ struct line {
 	const struct kind *kind;
 	/* Of a barrier: what the last wave of each workgroup is, and where; which wave is not there. */
 	const struct kind *last;
-	uint64_t late, early, late_loop, wave, gone, behind, bit, signals;
+	uint64_t late, early, late_loop, wave, gone, behind, bit, signals, through;
 	uint64_t n, group, xcc, pc, loop, exec, packet;
 	uint64_t wave32, vgprs, acc, shared, sgprs, lds;
 	uint64_t scratch;
-	uint64_t trap, halt, m0, mode, vcc, flat, xnack, junk;
+	uint64_t trap, halt, m0, mode, vcc, flat, xnack, junk, banks;
+	struct wave_barrier cluster, named[WAVE_NAMED_BARRIERS];
 	uint32_t workgroup[3], grid[3];
 	uint32_t size[3], items[3]; /* Of a workgroup, and of all; a size of 0: not told. */
 	struct wave_plant plants[PLANTS_MAX];
@@ -93,8 +94,6 @@ struct line {
 static void line_init(const struct wave_script_place *place, const struct kind *kind,
 		      struct line *l)
 {
-	bool gfx9 = place->silicon->sgpr_blocks.width != 0;
-
 	memset(l, 0, sizeof(*l));
 	l->kind = kind;
 	l->n = 1;
@@ -107,8 +106,8 @@ static void line_init(const struct wave_script_place *place, const struct kind *
 	l->loop = kind->loop;
 	l->exec = UINT64_MAX;
 	l->wave32 = place->wave32;
-	l->vgprs = 8;
-	l->sgprs = gfx9 ? 64 : 128;
+	l->vgprs = place->silicon->vgpr_granule32 > 8 ? place->silicon->vgpr_granule32 : 8;
+	l->sgprs = place->silicon->sgprs ? place->silicon->sgprs : 64;
 	l->lds = place->silicon->lds_unit;
 	l->trap = kind->trap_id;
 	l->mode = 0x3f0;
@@ -168,6 +167,28 @@ static int parse_triple(uint32_t triple[3], uint32_t max, char *value)
 	return 0;
 }
 
+/* Read MEMBERS,SIGNALS of a barrier. */
+static int parse_barrier(struct wave_barrier *b, char *value)
+{
+	uint32_t numbers[3] = { 0 };
+
+	if (parse_triple(numbers, 127, value) || numbers[0] > 127 || numbers[2])
+		return -EINVAL;
+	*b = (struct wave_barrier){ .members = numbers[0], .signals = numbers[1] };
+	return 0;
+}
+
+/* Read NUMBER,MEMBERS,SIGNALS of a named barrier. */
+static int parse_named(struct line *l, char *value)
+{
+	uint32_t numbers[3] = { 0 };
+
+	if (parse_triple(numbers, 127, value) || !numbers[0] || numbers[0] > WAVE_NAMED_BARRIERS)
+		return -EINVAL;
+	l->named[numbers[0] - 1] = (struct wave_barrier){ .members = numbers[1], .signals = numbers[2] };
+	return 0;
+}
+
 /* Read KEY=VALUE. */
 static int parse_pair(struct line *l, char *pair)
 {
@@ -179,7 +200,7 @@ static int parse_pair(struct line *l, char *pair)
 		{ "xcc", &l->xcc, 63 },		    { "pc", &l->pc, UINT64_MAX >> 16 },
 		{ "loop", &l->loop, 1u << 20 },	    { "exec", &l->exec, UINT64_MAX },
 		{ "packet", &l->packet, 1u << 25 }, { "wave32", &l->wave32, 1 },
-		{ "vgprs", &l->vgprs, 512 },	    { "acc", &l->acc, 512 },
+		{ "vgprs", &l->vgprs, 1024 },	    { "acc", &l->acc, 512 },
 		{ "shared", &l->shared, 120 },	    { "sgprs", &l->sgprs, 128 },
 		{ "lds", &l->lds, 1u << 20 },	    { "trap", &l->trap, 255 },
 		{ "halt", &l->halt, 1 },	    { "m0", &l->m0, UINT32_MAX },
@@ -189,7 +210,9 @@ static int parse_pair(struct line *l, char *pair)
 		{ "late", &l->late, 1u << 20 },	    { "late-loop", &l->late_loop, 1u << 20 },
 		{ "wave", &l->wave, 31 },	    { "gone", &l->gone, 31 },
 		{ "behind", &l->behind, 1 },
-		{ "early", &l->early, 1u << 20 },  { "bit", &l->bit, 1 },		    { "signals", &l->signals, 127 },
+		{ "early", &l->early, 1u << 20 },  { "bit", &l->bit, 1 },
+		{ "signals", &l->signals, 127 },   { "banks", &l->banks, 63 },
+		{ "through", &l->through, 1 },
 	};
 	char *value = strchr(pair, '=');
 	uint64_t n;
@@ -201,6 +224,10 @@ static int parse_pair(struct line *l, char *pair)
 		l->last = kind_find(value);
 		return l->last ? 0 : -EINVAL;
 	}
+	if (!strcmp(pair, "cluster"))
+		return parse_barrier(&l->cluster, value);
+	if (!strcmp(pair, "named"))
+		return parse_named(l, value);
 	if (!strcmp(pair, "workgroup"))
 		return parse_triple(l->workgroup, UINT16_MAX, value);
 	if (!strcmp(pair, "grid"))
@@ -264,6 +291,9 @@ static void registers_set(const struct line *l, struct wave_desc *w)
 	w->m0 = (uint32_t)l->m0;
 	w->mode = (uint32_t)l->mode;
 	w->is_noisy = l->junk;
+	w->vgpr_banks = (uint32_t)l->banks;
+	w->cluster = l->cluster;
+	memcpy(w->named, l->named, sizeof(w->named));
 }
 
 static void flags_set(const struct wave_script_place *place, const struct line *l, const struct kind *kind,
@@ -272,6 +302,8 @@ static void flags_set(const struct wave_script_place *place, const struct line *
 	w->flags = kind->flags | FLAG(WAVE_VALID) | FLAG(WAVE_TRAP_EN);
 	if (l->group > 1)
 		w->flags |= FLAG(WAVE_IN_GROUP);
+	if (l->through)
+		w->flags |= FLAG(WAVE_BARRIER_COMPLETE) | FLAG(WAVE_NAMED_COMPLETE) | FLAG(WAVE_CLUSTER_COMPLETE);
 	if (!w->exec)
 		w->flags |= FLAG(WAVE_EXECZ);
 	if (!w->vcc)
@@ -376,8 +408,8 @@ static bool actor_init(const struct wave_script_place *place, const struct line 
 	a->behind_trap = kind->behind_trap;
 	flags_set(place, l, kind, w);
 	if (l->group > 1) {
-		w->barrier_members = (uint32_t)l->group - (l->gone < l->group);
-		w->barrier_signals = l->signals != UNSET ? (uint32_t)l->signals : w->barrier_members - 1;
+		w->barrier.members = (uint32_t)l->group - (l->gone < l->group);
+		w->barrier.signals = l->signals != UNSET ? (uint32_t)l->signals : w->barrier.members - 1;
 	}
 	if (l->kind->vary)
 		l->kind->vary(l, a);

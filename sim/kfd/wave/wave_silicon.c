@@ -42,29 +42,36 @@ static const struct wave_flag flags_gfx11[WAVE_MEANING_COUNT] = {
 	[WAVE_BEGIN] = { TRAPSTS, 17 }, [WAVE_END] = { TRAPSTS, 18 },
 	[WAVE_STEP_DONE] = { TRAPSTS, 20 },
 };
-static const struct wave_flag flags_gfx12[WAVE_MEANING_COUNT] = {
-	[WAVE_SCC] = { STATE_PRIV, 9 }, [WAVE_HALT] = { STATE_PRIV, 14 },
-	[WAVE_BARRIER_COMPLETE] = { STATE_PRIV, 2 },
-	[WAVE_PRIV] = { STATUS12, 5 }, [WAVE_TRAP_EN] = { STATUS12, 6 },
-	[WAVE_EXECZ] = { STATUS12, 9 }, [WAVE_VCCZ] = { STATUS12, 10 },
-	[WAVE_IN_GROUP] = { STATUS12, 11 }, [WAVE_IN_TRAP] = { STATUS12, 14 },
-	[WAVE_VALID] = { STATUS12, 16 }, [WAVE_FATAL_HALT] = { STATUS12, 23 },
-	[WAVE_NO_VGPRS] = { STATUS12, 24 },
-	[WAVE_SINGLE_STEP] = { TRAP_CTRL, 9 }, [WAVE_MATH_ENABLE] = { TRAP_CTRL, 0 },
-	[WAVE_WATCH_ENABLE] = { TRAP_CTRL, 7 }, [WAVE_MATH_FLAG] = { EXCP_USER, 0 },
-	[WAVE_WATCH0] = { EXCP_PRIV, 0 }, [WAVE_WATCH1] = { EXCP_PRIV, 1 },
-	[WAVE_WATCH2] = { EXCP_PRIV, 2 }, [WAVE_WATCH3] = { EXCP_PRIV, 3 },
-	[WAVE_MEM_VIOL] = { EXCP_PRIV, 4 }, [WAVE_SAVECTX] = { EXCP_PRIV, 5 },
-	[WAVE_ILLEGAL] = { EXCP_PRIV, 6 }, [WAVE_HOST_TRAP] = { EXCP_PRIV, 7 },
-	[WAVE_BEGIN] = { EXCP_PRIV, 8 }, [WAVE_END] = { EXCP_PRIV, 9 },
-	[WAVE_STEP_DONE] = { EXCP_PRIV, 11 }, [WAVE_XNACK_ERROR] = { EXCP_PRIV, 12 },
+#define FLAGS_GFX12                                                                                \
+	[WAVE_SCC] = { STATE_PRIV, 9 }, [WAVE_HALT] = { STATE_PRIV, 14 },                          \
+	[WAVE_BARRIER_COMPLETE] = { STATE_PRIV, 2 },                                               \
+	[WAVE_PRIV] = { STATUS12, 5 }, [WAVE_TRAP_EN] = { STATUS12, 6 },                           \
+	[WAVE_EXECZ] = { STATUS12, 9 }, [WAVE_VCCZ] = { STATUS12, 10 },                            \
+	[WAVE_IN_GROUP] = { STATUS12, 11 }, [WAVE_IN_TRAP] = { STATUS12, 14 },                     \
+	[WAVE_VALID] = { STATUS12, 16 }, [WAVE_FATAL_HALT] = { STATUS12, 23 },                     \
+	[WAVE_NO_VGPRS] = { STATUS12, 24 },                                                        \
+	[WAVE_SINGLE_STEP] = { TRAP_CTRL, 9 }, [WAVE_MATH_ENABLE] = { TRAP_CTRL, 0 },              \
+	[WAVE_WATCH_ENABLE] = { TRAP_CTRL, 7 }, [WAVE_MATH_FLAG] = { EXCP_USER, 0 },               \
+	[WAVE_WATCH0] = { EXCP_PRIV, 0 }, [WAVE_WATCH1] = { EXCP_PRIV, 1 },                        \
+	[WAVE_WATCH2] = { EXCP_PRIV, 2 }, [WAVE_WATCH3] = { EXCP_PRIV, 3 },                        \
+	[WAVE_MEM_VIOL] = { EXCP_PRIV, 4 }, [WAVE_SAVECTX] = { EXCP_PRIV, 5 },                     \
+	[WAVE_ILLEGAL] = { EXCP_PRIV, 6 }, [WAVE_HOST_TRAP] = { EXCP_PRIV, 7 },                    \
+	[WAVE_BEGIN] = { EXCP_PRIV, 8 }, [WAVE_END] = { EXCP_PRIV, 9 },                            \
+	[WAVE_STEP_DONE] = { EXCP_PRIV, 11 }, [WAVE_XNACK_ERROR] = { EXCP_PRIV, 12 }
+
+static const struct wave_flag flags_gfx12[WAVE_MEANING_COUNT] = { FLAGS_GFX12 };
+/* SQ_WAVE_STATE_PRIV_ALL_BARRIER_COMPLETE_MASK of Linux's cwsr_trap_handler_gfx12.asm. */
+static const struct wave_flag flags_gfx1250[WAVE_MEANING_COUNT] = {
+	FLAGS_GFX12, [WAVE_NAMED_COMPLETE] = { STATE_PRIV, 3 }, [WAVE_CLUSTER_COMPLETE] = { STATE_PRIV, 16 },
 };
+
+#define BLOCKS_COMMON .hwreg_bytes = 64, .pc_bits = 48, .vgprs_max = 256
 
 #define GFX9_COMMON                                                                                \
 	.state_words = 1, .vgpr_blocks = { 0, 6 }, .sgpr_blocks = { 6, 3 },                        \
 	.scratch_slot = { 0, 9 }, .scratch_enabled = { 15, 1 }, .first = { 17, 1 },                \
 	.last = { 16, 1 }, .vgpr_granule = 4, .ttmps_count_as_sgprs = true,                        \
-	.hwregs = WAVE_HWREGS_GFX9, .has_xnack_mask = true
+	.hwregs = WAVE_HWREGS_GFX9, .has_xnack_mask = true, BLOCKS_COMMON
 
 #define GFX90X                                                                                     \
 	GFX9_COMMON, .lds_units = { 9, 9 }, .lds_unit = 512, .flags = flags_gfx9,                  \
@@ -78,7 +85,7 @@ static const struct wave_flag flags_gfx12[WAVE_MEANING_COUNT] = {
 	.state_words = 2, .vgpr_blocks = { 0, 6 }, .lds_units = { 10, 8 }, .wave32 = { 24, 1 },    \
 	.shared_blocks = { 26, 4 }, .scratch_slot = { 0, 10 }, .scratch_enabled = { 11, 1 },       \
 	.first = { 12, 1 }, .last = { 29, 1 }, .vgpr_granule = 4, .vgpr_granule32 = 8,             \
-	.lds_unit = 512
+	.lds_unit = 512, .sgprs = 128, BLOCKS_COMMON
 
 #define GFX10X                                                                                     \
 	RDNA_COMMON, .engine = { 24, 2 }, .hwregs = WAVE_HWREGS_GFX10, .flags = flags_gfx10,       \
@@ -92,6 +99,15 @@ static const struct wave_flag flags_gfx12[WAVE_MEANING_COUNT] = {
 	RDNA_COMMON, .wgp_takeover = { 6, 1 }, .engine = { 24, 3 },                                \
 		.hwregs = WAVE_HWREGS_GFX12, .flags = flags_gfx12, .ttmps = WAVE_TTMPS_GFX12,      \
 		.parks_from = 1
+
+/* CHIP_GC_12_0_3 of the same file, and the other words as ROCdbgapi has them. */
+#define GFX125X                                                                                    \
+	.state_words = 2, .vgpr_blocks = { 0, 6 }, .lds_units = { 10, 9 }, .wave32 = { 24, 1 },    \
+	.scratch_slot = { 0, 10 }, .engine = { 24, 3 }, .scratch_enabled = { 11, 1 },              \
+	.first = { 12, 1 }, .last = { 13, 1 }, .vgpr_granule32 = 16, .vgprs_max = 1024,            \
+	.sgprs = 112, .lds_unit = 1024, .ttmps_first = true, .hwregs = WAVE_HWREGS_GFX1250,        \
+	.hwreg_bytes = 512, .pc_bits = 57, .has_xnack_mask = true, .flags = flags_gfx1250,         \
+	.ttmps = WAVE_TTMPS_GFX1250
 
 static const struct wave_silicon table[] = {
 	{ .name = "gfx900", .gfx_target_version = 90000, GFX90X, .engine = { 11, 2 } },
@@ -111,6 +127,7 @@ static const struct wave_silicon table[] = {
 	{ .name = "gfx1100", .gfx_target_version = 110000, GFX11X },
 	{ .name = "gfx1200", .gfx_target_version = 120000, GFX12X },
 	{ .name = "gfx1201", .gfx_target_version = 120001, GFX12X },
+	{ .name = "gfx1250", .gfx_target_version = 120500, GFX125X },
 };
 
 const struct wave_silicon *wave_silicon_at(size_t i)

@@ -24,7 +24,7 @@ from harness import BIN, EXCEPTIONS, LONG_STOP, ROOT, STOP_MS, CudaScene, Scene,
 from corereader import CoreRpc
 
 CODE = ROOT / "tests/data/codeobj"
-KERNELS = {"gfx90a": "spin-gfx90a.co", "gfx942": None, "gfx1030": "spin-gfx1030-z.co", "gfx1100": None}
+KERNELS = {"gfx90a": "spin-gfx90a.co", "gfx942": None, "gfx1030": "spin-gfx1030-z.co", "gfx1100": None, "gfx1250": None}
 PC = 0x7F0000001000
 FAILURE, NO_MATCH, PARTIAL = 1, 3, 8
 LAYOUTS = ("r346", "r400", "r525", "r550", "r555", "r565", "r570", "r575", "r580", "r590", "r615")
@@ -94,7 +94,7 @@ def plant(s):
     pc = line_of(s) or PC
     ids = [q["id"] for q in s.target_state()["queues"]]
     s.control(f"waves {s.app.pid} {ids[1]} memory 6 {pc:#x} group=2 vgprs=16 s3=0xdeadbeef v2.5=0x22222222")
-    s.control(f"waves {s.app.pid} {ids[0]} halted 8 {pc + 64:#x} group=4 vgprs=24 lds=1024 lds9=0xcafef00d")
+    s.control(f"waves {s.app.pid} {ids[0]} halted 8 {pc + 64:#x} group=4 vgprs=48 lds=1024 lds9=0xcafef00d")
     return pc
 
 

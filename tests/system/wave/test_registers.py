@@ -19,7 +19,7 @@ PC = 0x7F0000001000
 APP = "runtime ttmp; queues 1; spin"
 # name: dies, lanes of a planted wave, has accumulation registers, flat_scratch is architected
 GENERATIONS = {"gfx90a": (1, 64, True, False), "gfx942": (8, 64, True, True), "gfx1030": (1, 32, False, False),
-               "gfx1100": (1, 32, False, True), "gfx1201": (1, 32, False, True)}
+               "gfx1100": (1, 32, False, True), "gfx1201": (1, 32, False, True), "gfx1250": (1, 32, False, True)}
 
 
 def plant(s, text, queue=0):
@@ -257,7 +257,7 @@ def test_private_memory(gfx):
         runs_on(s)
 
 
-@pytest.mark.parametrize("gfx", ["gfx90a", "gfx942", "gfx1100"])
+@pytest.mark.parametrize("gfx", ["gfx90a", "gfx942", "gfx1100", "gfx1250"])
 def test_a_core_answers_for_every_memory_as_the_process_did(gfx, tmp_path):
     """LDS and private memory, by offset and by flat address, which are no addresses of global memory."""
     with Scene(app=APP, gpus=gfx, app_program=unsanitized("gpu-agent-simapp")) as s:

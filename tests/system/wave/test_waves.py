@@ -216,7 +216,7 @@ def test_waves_cannot_be_chosen_where_none_are_listed():
 
 
 def test_each_generation_is_understood():
-    gpus = ["gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1100", "gfx1201"]
+    gpus = ["gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1100", "gfx1201", "gfx1250"]
     with Scene(app=f"runtime on; queues {len(gpus)}; spin", gpus=",".join(gpus)) as s:
         for i in queue_ids(s):
             plant(s, i, f"illegal 12 {PC:#x} group=3")
