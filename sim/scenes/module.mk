@@ -1,8 +1,9 @@
 # Scenes of the simulators.  They lie below $(O)/share as they do below $(prefix)/share, where programs look for them.
 scene_files := $(addprefix amd/,absent-from-grid.scene behind-a-fault.scene collectives.s collectives-gfx90a.co crossed-collectives.scene fault-at-barrier.scene fault.scene fault-and-hang.scene grid.hip grid-gfx90a.co hang.scene hostcall.hip hostcall-gfx90a.co hostcall-phases.hip hostcall-phases-gfx90a.co late-at-barrier.scene \
 		no-answer.scene no-answer-phases.scene no-packet.scene no-signal.scene other-collective.scene own-stream.scene progress.scene two-streams.scene train.hip train-gfx90a.co) \
-	$(addprefix amd/controls/,asleep.scene busy-producer.scene controls.S controls-gfx90a.co controls-gfx942.co controls-gfx1030.co controls-gfx1100.co controls-gfx1201.co given-flag.scene idle-poller.scene late-answer.scene late-host.scene \
-		late-phase.scene late-wave.scene many-packets.scene nothing.scene persistent.scene tile-loop.scene tiny-kernels.scene) \
+	$(addprefix amd/barriers/,barriers.S barriers-gfx1250.co ended-at-named.scene) \
+	$(addprefix amd/controls/,asleep.scene busy-producer.scene controls.S controls-gfx90a.co controls-gfx942.co controls-gfx1030.co controls-gfx1100.co controls-gfx1201.co controls-gfx1250.co given-flag.scene idle-poller.scene late-answer.scene late-host.scene \
+		late-named.scene late-phase.scene late-wave.scene many-packets.scene nothing.scene open-cluster.scene persistent.scene tile-loop.scene tiny-kernels.scene) \
 	$(addprefix amd/spin/,flags.hip flags-gfx90a.co lock.scene unset-flag.scene) $(addprefix cuda/convergence/,convergence.cu convergence-sm_90.cubin held-lock.scene two-barriers.scene) \
 	$(addprefix cuda/spin/,barrier.cu barrier-sm_90.cubin grid-barrier.scene lock.scene) \
 	$(addprefix cuda/controls/,back-off.scene before-grid.scene busy-lock.scene copy-pipeline.scene counted-barrier.scene diverged.scene given-flag.scene late-block.scene late-cluster.scene late-warp.scene nothing.scene pipeline.scene \

@@ -25,6 +25,7 @@ AMD = {
     "behind-a-fault": (FAULT, "proven", True, "last=spin"),
     "late-at-barrier": ("wave 3 of workgroup (0,0,0) of gemm, at gemm+0xc4 (train.hip:72), is the same in both samples", "inferred", False,
                         "early=0x58,loop=24"),
+    "ended-at-named": ("wave 3 of workgroup (0,0,0) of stages, which has ended", "inferred", False, "members=3"),
     "own-stream": ("a circle: packet 1 of queue 0 (gemm) waits for signal 0x", "proven", True, "left=0"),
     "two-streams": ("a circle: packet 1 of queue ", "proven", True, "left=0"),
     "no-signal": ("the host, a copy engine or another process: no packet in the queues of this process gives signal 0x", "inferred", False,
@@ -68,8 +69,12 @@ NOT_SURE = "       it need not be the cause: {} waits, and it is not known wheth
 EACH = pytest.mark.parametrize(("vendor", "name"), SCENES)
 
 
+# Scenes that are not of gfx90a.
+GPUS = {"ended-at-named": "gfx1250"}
+
+
 def why(vendor, name, *args, values=None, gpus="gfx90a", verb="why"):
-    with Scene(app=None, gpus=gpus) if vendor == "amd" else CudaScene(app=None) as s:
+    with Scene(app=None, gpus=GPUS.get(name, gpus)) if vendor == "amd" else CudaScene(app=None) as s:
         more = ["--set", values] if values else []
         device = ["--kfd", s.mount / "kfd"] if vendor == "amd" else []
         env = {} if vendor == "amd" else {"LD_LIBRARY_PATH": str(s.libraries)}

@@ -105,9 +105,10 @@ def test_a_long_look_between_two_samples_is_no_time_in_which_something_moves():
         assert s.culprits(since=first)[0]["text"].endswith("is the same in both samples")
 
 
-def test_split_barriers_are_told_by_place_and_counts():
+@pytest.mark.parametrize("gpu", ["gfx1201", "gfx1250"])
+def test_split_barriers_are_told_by_place_and_counts(gpu):
     """gfx12: where the waves are, and that the hardware counts as many arrivals as waves are there."""
-    with WaitScene("gfx1201", block("gfx1201", "last=memory")) as s:
+    with WaitScene(gpu, block(gpu, "last=memory")) as s:
         shown = s.ctl("why", s.app.pid)
         print(shown.stdout)
         assert shown.returncode == 10 and first_line(shown).startswith("CAUSE  wave 3 of workgroup (0,0,0) of gemm")
@@ -116,7 +117,7 @@ def test_split_barriers_are_told_by_place_and_counts():
         assert wait["confidence"] == "proven" and wait["at"]["instruction"] == "s_barrier_wait"
         assert {"what": "barrier state", "value": "0x30041"} in wait["evidence"]
     # All have arrived: the last wave cannot be the one that is missing for certain.
-    with WaitScene("gfx1201", block("gfx1201", "last=memory signals=4")) as s:
+    with WaitScene(gpu, block(gpu, "last=memory signals=4")) as s:
         s.attach()
         (wait,) = s.why()["waits"]
         assert wait["confidence"] == "inferred"

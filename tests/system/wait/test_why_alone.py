@@ -17,8 +17,9 @@ from waitscene import BACK, NEW, OLD, POLL, POLLS, SLEEP, WIDTH, WaitScene, bloc
 GPUS = sorted(POLL)
 # Wait until no load is outstanding.
 WAITCNT = {**dict.fromkeys(["gfx90a", "gfx942"], (0xBF8C0F70, "s_waitcnt")), "gfx1030": (0xBF8C3F70, "s_waitcnt"),
-           "gfx1100": (0xBF8903F7, "s_waitcnt"), "gfx1201": (0xBFC00000, "s_wait_loadcnt")}
-SLEEPS = [*((gpu, SLEEP[gpu], "s_sleep") for gpu in OLD + NEW), ("gfx1201", 0xBE805801, "s_sleep_var")]
+           "gfx1100": (0xBF8903F7, "s_waitcnt"), **dict.fromkeys(["gfx1201", "gfx1250"], (0xBFC00000, "s_wait_loadcnt"))}
+SLEEPS = [*((gpu, SLEEP[gpu], "s_sleep") for gpu in OLD + NEW), ("gfx1201", 0xBE805801, "s_sleep_var"),
+          ("gfx1250", 0xBF840001, "s_monitor_sleep")]
 CUBIN = ROOT / "sim/scenes/cuda/flags-sm_90.cubin"
 FORWARD = 0x90
 

@@ -10,10 +10,11 @@ from typing import Any, Dict, List, Optional, Sequence
 from harness import CudaScene, Scene
 
 # The words of s_barrier, and of s_nop 0, for each generation; the file is one of gfx90a, whose code nobody executes.
-BARRIER = {"gfx90a": 0xBF8A0000, "gfx942": 0xBF8A0000, "gfx1030": 0xBF8A0000, "gfx1100": 0xBFBD0000, "gfx1201": 0xBF94FFFF}
+BARRIER = {"gfx90a": 0xBF8A0000, "gfx942": 0xBF8A0000, "gfx1030": 0xBF8A0000, "gfx1100": 0xBFBD0000, "gfx1201": 0xBF94FFFF,
+           "gfx1250": 0xBF94FFFF}
 NOP = 0xBF800000
 # s_branch to gemm+0x80, at gemm+0x8c.
-OLD, NEW = ["gfx90a", "gfx942", "gfx1030"], ["gfx1100", "gfx1201"]
+OLD, NEW = ["gfx90a", "gfx942", "gfx1030"], ["gfx1100", "gfx1201", "gfx1250"]
 BACK = {**dict.fromkeys(OLD, 0xBF82FFFC), **dict.fromkeys(NEW, 0xBFA0FFFC)}
 SLEEP = {**dict.fromkeys(OLD, 0xBF8E0001), **dict.fromkeys(NEW, 0xBF830001)}
 # A loop that ends when the word at s[2:3] is what s4 says: load at v0 + s[2:3], wait, compare, branch back (clang 22, -O2).
@@ -21,10 +22,10 @@ POLL = {"gfx90a": [0xDC518000, 0x01020000, 0xBF8C0F70, 0x7D9A0204, 0xBF87FFFB],
         "gfx942": [0xDE518000, 0x01020000, 0xBF8C0F70, 0x7D9A0204, 0xBF87FFFB],
         "gfx1030": [0xDC319000, 0x01020000, 0xBF8C3F70, 0x7D8A0204, 0xBF87FFFB],
         "gfx1100": [0xDC524000, 0x01020000, 0xBF8903F7, 0x7C9A0204, 0xBFA4FFFB],
-        "gfx1201": [0xEE050002, 0x000C0001, 0x00000000, 0xBFC00000, 0x7C9A0204, 0xBFA4FFFA]}
+        **dict.fromkeys(["gfx1201", "gfx1250"], [0xEE050002, 0x000C0001, 0x00000000, 0xBFC00000, 0x7C9A0204, 0xBFA4FFFA])}
 # What a wave has in its registers there; `flag` is a signal of the script.
 POLLS = "s2=@flag s4=7 v0=0"
-WIDTH = {"gfx90a": 64, "gfx942": 64, "gfx1030": 32, "gfx1100": 32, "gfx1201": 32}
+WIDTH = {"gfx90a": 64, "gfx942": 64, "gfx1030": 32, "gfx1100": 32, "gfx1201": 32, "gfx1250": 32}
 
 SOURCE = """
 .amdgcn_target "amdgcn-amd-amdhsa--gfx90a"

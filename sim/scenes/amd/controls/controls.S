@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-// Kernels of the controls, in the words of a generation of devices (GFX: 90a, 942, 1030, 1100 or 1201; llvm-mc 22).
+// Kernels of the controls, in the words of a generation of devices (GFX: 90a, 942, 1030, 1100, 1201 or 1250; llvm-mc 22).
 // They are never executed: the object is one of gfx90a, since clang 14 has no newer ones than gfx1030.
-#if GFX == 0x1201
+#if GFX == 0x1201 || GFX == 0x1250
 #define BARRIER 0xbf94ffff /* s_barrier_wait -1 */
 #elif GFX == 0x1100
 #define BARRIER 0xbfbd0000
 #else
 #define BARRIER 0xbf8a0000
 #endif
-#if GFX == 0x1100 || GFX == 0x1201
+#if GFX == 0x1100 || GFX == 0x1201 || GFX == 0x1250
 #define SLEEP	0xbf830001
 #define BRANCH	0xbfa00000
 #else
@@ -24,7 +24,7 @@
 #define POLL 0xdc319000, 0x01020000, 0xbf8c3f70, 0x7d8a0204, 0xbf87fffb
 #elif GFX == 0x1100
 #define POLL 0xdc524000, 0x01020000, 0xbf8903f7, 0x7c9a0204, 0xbfa4fffb
-#elif GFX == 0x1201
+#elif GFX == 0x1201 || GFX == 0x1250
 #define POLL 0xee050002, 0x000c0001, 0x00000000, 0xbfc00000, 0x7c9a0204, 0xbfa4fffa
 #endif
 
