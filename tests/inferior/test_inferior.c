@@ -195,7 +195,7 @@ static void wait_beats(struct scene *s)
 
 static const char *const single_kinds[] = { "vectors", "redzone", "sleep",	"poll",	 "futex",
 					    "epoll",   "read",	  "recv",	"sigsuspend",
-					    "alarm",   "storm",	  "vfork" };
+					    "alarm",   "storm",	  "vfork",	"busy" };
 
 /* In each kind of thread, again and again: the function runs, the thread notices nothing. */
 static void calls_are_invisible(void)

@@ -199,6 +199,18 @@ static void kind_epoll(void)
 		wrong("eventfd: %s", strerror(errno));
 }
 
+/* Most of the time it runs, and then it waits. */
+static void kind_busy(void)
+{
+	struct timespec begin, now;
+
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	do {
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while ((now.tv_sec - begin.tv_sec) * 1000000000 + now.tv_nsec - begin.tv_nsec < 1000000);
+	kind_epoll();
+}
+
 static void kind_read(void)
 {
 	char c;
@@ -350,6 +362,7 @@ static const struct kind {
 	{ "alarm", kind_alarm },     { "storm", kind_storm },	  { "vfork", kind_vfork },
 	{ "libc", kind_libc },	     { "spin", kind_spin },	  { "stopped", kind_stopped },
 	{ "rseq", kind_rseq },	     { "streaming", kind_streaming }, { "stored", kind_stored },
+	{ "busy", kind_busy },
 };
 
 static void *run(void *arg)

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define VICTIM_FD     3 /* shared memory, inherited */
-#define VICTIM_KINDS  18
+#define VICTIM_KINDS  19
 
 enum victim_function { VICTIM_WORK, VICTIM_HELD, VICTIM_STUCK, VICTIM_CRASH, VICTIM_EXIT, VICTIM_EXEC,
 		       VICTIM_N_FUNCTIONS };

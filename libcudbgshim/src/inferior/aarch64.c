@@ -54,6 +54,11 @@ long inferior_newer_call(long nr)
 	return nr;
 }
 
+bool inferior_stop_tells_call(void)
+{
+	return false;
+}
+
 bool inferior_has_own_limit(const struct inferior_thread *t)
 {
 	return false; /* Of poll(2) there is only ppoll(2), which writes back what is left. */

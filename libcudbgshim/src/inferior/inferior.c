@@ -27,6 +27,8 @@
 /* Part of the time that is for finding a thread and getting it to stop. */
 #define CHOOSE_MS      2000u
 #define STOP_MS	       500u
+/* While all that could be used run, for one of them to wait: see may_lose_call(). */
+#define RUNNING_MS     10u
 #define STRAYS_MS      3000u
 #define SKIP_MAX       64u
 #define STRAYS_MAX     (SKIP_MAX + 1)
@@ -50,7 +52,7 @@ struct cudbgshim_inferior {
 	const struct cudbgshim_tracer *t;
 	enum state state;
 	int result;
-	uint64_t deadline, choose_deadline, stop_deadline;
+	uint64_t deadline, choose_deadline, running_deadline, stop_deadline;
 	struct cudbgshim_inferior_error err;
 	char *maps;
 	size_t maps_size;
@@ -104,6 +106,7 @@ int cudbgshim_inferior_create(const struct cudbgshim_inferior_options *options,
 	c->record = options->record ? options->record : &c->own_record;
 	c->deadline = clock_deadline_ms(timeout_ms);
 	c->choose_deadline = clock_deadline_ms(timeout_ms / 2 < CHOOSE_MS ? timeout_ms / 2 : CHOOSE_MS);
+	c->running_deadline = clock_deadline_ms(RUNNING_MS);
 	if (getrandom(&c->cookie, sizeof(c->cookie), 0) != sizeof(c->cookie))
 		c->cookie = clock_now_ns();
 	*ret_call = c;
@@ -230,6 +233,15 @@ static int seize(struct cudbgshim_inferior *c, const struct inferior_thread *see
 	return 0;
 }
 
+/*
+ * One that runs may enter epoll_wait() before it stops, and then that fails with EINTR for all to see where the stop
+ * does not tell its first argument.  One that does nothing but run does not wait later either.
+ */
+static bool may_lose_call(const struct cudbgshim_inferior *c, const struct inferior_thread *seen)
+{
+	return seen->is_running && !inferior_stop_tells_call() && clock_left_ms(c->running_deadline);
+}
+
 static int choose(struct cudbgshim_inferior *c)
 {
 	const char *why = "has no thread";
@@ -245,7 +257,7 @@ static int choose(struct cudbgshim_inferior *c)
 		return fail(c, rc, "process %d: %s", c->o.pid, rc == -EBUSY || rc == -EOPNOTSUPP ?
 			    why : "its threads cannot be read");
 	if (t.tid)
-		return seize(c, &t);
+		return may_lose_call(c, &t) ? CUDBGSHIM_INFERIOR_WAIT : seize(c, &t);
 	/* All threads were asked; give them a moment to get somewhere else. */
 	if (!c->n_skip)
 		fail(c, 0, "no thread can be used; one %s", why);

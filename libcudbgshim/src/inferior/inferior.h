@@ -90,6 +90,8 @@ uint64_t inferior_sp(const struct inferior_registers *regs);
 
 /** @return the number of the newer call that does the same with the same arguments, or @p nr itself. */
 long inferior_newer_call(long nr);
+/** Do the registers of a stopped thread tell all of the call that it was stopped in? */
+bool inferior_stop_tells_call(void);
 /** Is it a call that only this processor has, with a time limit that starts again when the call does? */
 bool inferior_has_own_limit(const struct inferior_thread *t);
 

@@ -113,6 +113,11 @@ long inferior_newer_call(long nr)
 	return nr == SYS_epoll_wait ? SYS_epoll_pwait : nr;
 }
 
+bool inferior_stop_tells_call(void)
+{
+	return true;
+}
+
 bool inferior_has_own_limit(const struct inferior_thread *t)
 {
 	return t->nr == SYS_poll && (int32_t)t->args[2] > 0;
