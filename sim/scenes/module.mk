@@ -4,6 +4,7 @@ scene_files := $(addprefix amd/,absent-from-grid.scene behind-a-fault.scene coll
 	$(addprefix amd/barriers/,barriers.S barriers-gfx1250.co ended-at-named.scene) \
 	$(addprefix amd/controls/,asleep.scene busy-producer.scene controls.S controls-gfx90a.co controls-gfx942.co controls-gfx1030.co controls-gfx1100.co controls-gfx1201.co controls-gfx1250.co given-flag.scene idle-poller.scene late-answer.scene late-host.scene \
 		late-named.scene late-phase.scene late-wave.scene many-packets.scene nothing.scene open-cluster.scene persistent.scene tile-loop.scene tiny-kernels.scene) \
+	$(addprefix amd/gws/,gws.S gws-gfx90a.co fault-before-gws.scene) \
 	$(addprefix amd/spin/,flags.hip flags-gfx90a.co lock.scene unset-flag.scene) $(addprefix cuda/convergence/,convergence.cu convergence-sm_90.cubin held-lock.scene two-barriers.scene) \
 	$(addprefix cuda/spin/,barrier.cu barrier-sm_90.cubin grid-barrier.scene lock.scene) \
 	$(addprefix cuda/controls/,back-off.scene before-grid.scene busy-lock.scene copy-pipeline.scene counted-barrier.scene diverged.scene given-flag.scene late-block.scene late-cluster.scene late-warp.scene nothing.scene pipeline.scene \

@@ -199,6 +199,71 @@ bool look_add_grid(struct look *l, const struct rpc_wave_registers *r, const str
 	return add_loop(g, c->loop, end);
 }
 
+/* ------------------------------------------------------------------ AMD's global wave sync --- */
+
+#define GWS_BYTES 8u
+
+/* @return where the instruction is at which the wave waits, or behind which it stands; 0: at none. */
+static uint64_t gws_at(struct look *l, const struct wave *w)
+{
+	const uint64_t places[] = { w->pc, w->pc - GWS_BYTES };
+
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		struct waits_instruction in;
+		uint8_t word[4];
+
+		if (code_bytes(&l->code, places[i], word, sizeof(word)) == 0 &&
+		    waits_instruction_read(look_family(l, w), word, sizeof(word), &in) == 0 &&
+		    in.op == WAITS_OP_GWS_BARRIER)
+			return places[i];
+	}
+	return 0;
+}
+
+static bool add_gws_wait(struct look *l, struct look_grid *g, const struct wave *w, uint64_t at)
+{
+	struct look_wait *wait;
+
+	g->wait = l->n_waits;
+	wait = look_add_wait(l, RPC_WAIT_KIND_GRID, RPC_WAIT_NODE_KIND_DISPATCH, "", name_of(g->first),
+			     look_count_groups(l, g));
+	if (!wait)
+		return false;
+	wait->rpc.confidence = RPC_CONFIDENCE_INFERRED;
+	wait->rpc.alike = 1;
+	wait->rpc.has_expects = g->expects > 0;
+	wait->rpc.expects = g->expects;
+	look_tell_wave(l, &wait->rpc, w);
+	wait->rpc.at.instruction = waits_op_name(WAITS_OP_GWS_BARRIER);
+	look_add_evidence(l, &wait->rpc, wait->rpc.at.instruction,
+			  rpc_arena_printf(l->arena, "0x%llx", (unsigned long long)at));
+	look_add_evidence(l, &wait->rpc, "how many have come", "not known: the device counts them, where nobody can read it");
+	return true;
+}
+
+/*
+ * What it counts to was written by another kernel before: that it is the workgroups of the grid is what AMD's runtime
+ * does (RunGwsInit() of its virtual GPU).
+ */
+bool look_add_gws(struct look *l, const struct rpc_wave_registers *r, const struct wave *w)
+{
+	struct look_grid *g = grid_of_dispatch(l, w);
+	const uint64_t at = w->has_dispatch ? gws_at(l, w) : 0;
+
+	if (!at)
+		return false;
+	if (g)
+		return polls(g, w) || (g->is_uncounted && add_loop(g, at, at + GWS_BYTES + 1));
+	if (l->n_grids == LOOK_GRIDS_MAX)
+		return false;
+	g = &l->grids[l->n_grids];
+	*g = (struct look_grid){ .first = w, .expects = (uint32_t)groups_of(r), .is_uncounted = true };
+	if (!add_gws_wait(l, g, w, at))
+		return false;
+	l->n_grids++;
+	return add_loop(g, at, at + GWS_BYTES + 1);
+}
+
 /* ------------------------------------------------------------------ NVIDIA's word ------------ */
 
 /* @return how many blocks the grid has; 0: that is not known, or more than the word counts. */
@@ -409,7 +474,7 @@ const char *look_absent_text(struct look *l, const struct look_grid *g, uint32_t
 static void add_absent(struct look *l, const struct look_grid *g, uint32_t n, uint32_t come)
 {
 	struct look_wait *w = &l->waits[g->wait];
-	bool is_firm = come == g->has && look_has_all_waves(l) && !look_has_others(l, g);
+	bool is_firm = !g->is_uncounted && come == g->has && look_has_all_waves(l) && !look_has_others(l, g);
 	bool was_firm = look_is_same(l, hash_mix(name_of(g->first)), is_firm);
 	bool is_gone = is_firm && was_firm && !w->changed && l->apart_ns >= LOOK_STILL_NS;
 	const enum waits_end end = is_gone ? WAITS_END_GONE : WAITS_END_UNKNOWN;
@@ -444,6 +509,21 @@ static void add_parties(struct look *l, const struct look_grid *g)
 		}
 }
 
+/*
+ * May somebody have come who is not in a loop, or gone on who is?  Blocks of NVIDIA's may arrive and wait later, and are
+ * in the loop a little longer than the word says.  Where nothing counts, the barrier may just have opened, unless as many
+ * stood there a second before.
+ */
+static bool is_open(struct look *l, const struct look_grid *g, uint32_t come)
+{
+	struct look_wait *w = &l->waits[g->wait];
+
+	if (!g->is_uncounted)
+		return look_is_nvidia(l) && come != g->has;
+	w->changed |= !look_is_same(l, hash_mix(name_of(g->first) + 1), come) && l->before;
+	return !l->before || w->changed || l->apart_ns < LOOK_STILL_NS;
+}
+
 static void look_at_grid(struct look *l, struct look_grid *g)
 {
 	const struct target_waves *t = &l->seen->waves;
@@ -461,8 +541,7 @@ static void look_at_grid(struct look *l, struct look_grid *g)
 		note_waves(l, g, &x);
 	}
 	name_those_who_wait(l, g, come);
-	/* Blocks of NVIDIA's may arrive and wait later, and are in the loop a little longer than the word says. */
-	g->is_open = look_is_nvidia(l) && come != g->has;
+	g->is_open = is_open(l, g, come);
 	to->has_candidates = to->candidates = g->is_open;
 	to->missing_count = g->expects > come ? g->expects - come : 0;
 	to->missing = rpc_arena_array(l->arena, LOOK_PARTIES_MAX, sizeof(*to->missing));

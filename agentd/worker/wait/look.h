@@ -41,6 +41,7 @@ struct look_grid {
 	uint32_t expects, has; /**< Workgroups of the grid, and those that the word says have come. */
 	uint32_t size[3]; /**< Workgroups in each direction; 0: not known. */
 	bool is_open;	  /**< Who is not in a loop may have come all the same, or the other way round. */
+	bool is_uncounted; /**< How many have come is in hardware, which nobody can read. */
 };
 
 /** A wait, and its node. */
@@ -227,6 +228,8 @@ void look_tell_word(struct rpc_wait *to, const struct waits_word *word, bool is_
  */
 bool look_add_grid(struct look *l, const struct rpc_wave_registers *r, const struct wave *w, const struct look_code *c,
 		   const struct waits_word *word);
+/** As look_add_grid(), of a wave that waits for its grid by the device's global wave sync.  @return whether it does. */
+bool look_add_gws(struct look *l, const struct rpc_wave_registers *r, const struct wave *w);
 /**
  * Note lanes of NVIDIA's devices that poll, if they poll for the blocks of their grid.
  * @param w  Of the warp's parts, the one that is in the loop.

@@ -428,7 +428,7 @@ static void look_at_one(struct look *l, const struct rpc_wave_registers *r)
 	if (!w || w->state != RPC_WAVE_STATE_RUNNING || !w->exec)
 		return;
 	c = &l->sites[w->site];
-	if (!look_polls(l, w) || !find_words(l, r, w, &c->poll, &words))
+	if (look_add_gws(l, r, w) || !look_polls(l, w) || !find_words(l, r, w, &c->poll, &words))
 		return;
 	first = first_open(&words);
 	if (first && !look_add_grid(l, r, w, c, &first->list[0].word))

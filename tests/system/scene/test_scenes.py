@@ -43,7 +43,7 @@ WAITS = {"amd": ["absent-from-grid", "behind-a-fault", "crossed-collectives", "f
                   "fault-at-barrier", "fault-before-cluster", "late-leaf", "late-rank", "retired-consumers", "two-places", "unset-flag"]}
 # Those in directories of their own: programs in which nothing is wrong (test_why_controls.py), and in which words are polled.
 INSIDE = {vendor: {d: sorted(p.name[:-6] for p in (ROOT / "sim/scenes" / vendor / d).glob("*.scene"))
-                   for d in ("barriers", "controls", "convergence", "spin") if (ROOT / "sim/scenes" / vendor / d).is_dir()}
+                   for d in ("barriers", "controls", "convergence", "gws", "spin") if (ROOT / "sim/scenes" / vendor / d).is_dir()}
           for vendor in WAITS}
 PROGRAM = {"amd": "gpu-agent-simapp", "cuda": "gpu-agent-cuda-simapp"}
 NAME = {"amd": "AMD Instinct MI210", "cuda": "NVIDIA H100 80GB HBM3"}

@@ -26,6 +26,7 @@ AMD = {
     "late-at-barrier": ("wave 3 of workgroup (0,0,0) of gemm, at gemm+0xc4 (train.hip:72), is the same in both samples", "inferred", False,
                         "early=0x58,loop=24"),
     "ended-at-named": ("wave 3 of workgroup (0,0,0) of stages, which has ended", "inferred", False, "members=3"),
+    "fault-before-gws": ("wave 0 of workgroup (7,0,0) of reduce, at reduce+0x80, has stopped (memory_violation)", "inferred", False, "last=spin"),
     "own-stream": ("a circle: packet 1 of queue 0 (gemm) waits for signal 0x", "proven", True, "left=0"),
     "two-streams": ("a circle: packet 1 of queue ", "proven", True, "left=0"),
     "no-signal": ("the host, a copy engine or another process: no packet in the queues of this process gives signal 0x", "inferred", False,

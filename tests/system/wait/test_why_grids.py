@@ -127,6 +127,70 @@ def test_who_waits_for_a_wave_of_its_own_workgroup_is_not_the_cause():
         assert [party["what"] for party in wait_of(doc, "grid")["missing"]] == ["workgroup (39,0,0) of reduce"], doc["waits"]
 
 
+GWS = ROOT / "sim/scenes/amd/gws/gws-gfx90a.co"
+
+
+class Gws(Scene):
+    """A kernel of 8 workgroups that meet at a barrier which the device counts: so many stand at it, and the rest is elsewhere."""
+
+    def __init__(self, come, rest="", at="early=0x10", then=""):
+        super().__init__(app=None, gpus="gfx90a")
+        more = f" and {rest}" if rest else ""
+        self.script = (f"runtime ttmp; idle; queues 1; load {GWS}; dispatch 0 reduce 2048 256; "
+                       f"waves 0 barrier {4 * come} reduce+0x50 group=4 wave=0 {at} late-loop=0{more}; packet 0 0 kernel; pending 0 1; {then}spin")
+
+    def __enter__(self):
+        super().__enter__()
+        self.app = self.start_app(self.script)
+        return self
+
+
+@pytest.mark.parametrize("at", ["early=0x10", "early=0x8"], ids=["at", "behind"])
+def test_who_waits_where_the_device_counts(at):
+    with Gws(7, "spin 4 reduce+0x80 loop=8 group=4 workgroup=7,0,0", at) as s:
+        doc = json.loads(s.ctl("why", s.app.pid, "-j").stdout)
+        wait = wait_of(doc, "grid")
+        assert (wait["expects"], wait["waves"], wait["missing_count"], wait["candidates"]) == (8, 7, 1, True), wait
+        assert "has" not in wait and "object" not in wait and wait["confidence"] == "inferred", wait
+        assert wait["at"]["instruction"] == "ds_gws_barrier", wait
+        assert [party["ref"]["workgroup"] for party in wait["missing"]] == [[7, 0, 0]], wait
+        assert any("nobody can read it" in e["value"] for e in wait["evidence"]), wait
+        barrier = wait_of(doc, "barrier")
+        assert barrier["alike"] == 7 and "waits at a barrier of the grid" in barrier["text"], barrier
+        shown = s.ctl("why", s.app.pid, "--twice=1100")
+        assert shown.returncode == 0 and "CAUSE" not in shown.stdout, shown.stdout
+
+
+def test_who_has_stopped_is_the_cause_of_what_the_device_counts_in_two_samples():
+    with Gws(7, "memory 4 reduce+0x80 group=4 workgroup=7,0,0") as s:
+        shown = s.ctl("why", s.app.pid)
+        assert "CAUSE" not in shown.stdout, shown.stdout
+        shown = s.ctl("why", s.app.pid, "--twice=1100")
+        assert shown.returncode == 10 and shown.stdout.startswith(
+            "CAUSE  wave 0 of workgroup (7,0,0) of reduce, at reduce+0x80, has stopped (memory_violation)"), shown.stdout
+
+
+def test_who_is_not_there_may_come_where_the_device_counts():
+    """Whether so many are waited for is not known: another kernel has written that."""
+    with Gws(7) as s:
+        shown = s.ctl("why", s.app.pid, "--twice=1100")
+        assert "CAUSE" not in shown.stdout and "1 of 8 workgroups of reduce is not there" in shown.stdout, shown.stdout
+
+
+def test_a_barrier_that_has_opened_between_the_samples_accuses_nobody():
+    """As many as before do not stand there: one of them has gone on, and stopped."""
+    goes = ("wait-line; waves 0 barrier 24 reduce+0x50 group=4 wave=0 early=0x10 late-loop=0 "
+            "and memory 8 reduce+0x80 group=4 workgroup=6,0,0; ")
+    with Gws(7, "memory 4 reduce+0x80 group=4 workgroup=7,0,0", then=goes) as s:
+        session = s.attach()
+        first = s.rpc.call("why.get", session=session)
+        s.app.popen.stdin.write(b"\n")
+        s.app.popen.stdin.flush()
+        time.sleep(1.1)
+        second = s.rpc.call("why.get", session=session, since=first["sample"])
+        assert wait_of(second, "grid")["waves"] == 6 and not any(c["culprit"] for c in second["causes"]), second
+
+
 def test_nobody_is_accused_where_one_more_has_come():
     """Between the samples; the others may be on their way, although none of them is there."""
     moves = f"wait-line; memory {RECORD + 32:#x} i:0x20027; "
