@@ -2,7 +2,7 @@
 scene_files := $(addprefix amd/,absent-from-grid.scene behind-a-fault.scene collectives.s collectives-gfx90a.co crossed-collectives.scene fault-at-barrier.scene fault.scene fault-and-hang.scene grid.hip grid-gfx90a.co hang.scene hostcall.hip hostcall-gfx90a.co hostcall-phases.hip hostcall-phases-gfx90a.co late-at-barrier.scene \
 		no-answer.scene no-answer-phases.scene no-packet.scene no-signal.scene other-collective.scene own-stream.scene progress.scene two-streams.scene train.hip train-gfx90a.co) \
 	$(addprefix amd/barriers/,barriers.S barriers-gfx1250.co ended-at-named.scene) \
-	$(addprefix amd/controls/,asleep.scene busy-producer.scene controls.S controls-gfx90a.co controls-gfx942.co controls-gfx1030.co controls-gfx1100.co controls-gfx1201.co controls-gfx1250.co given-flag.scene idle-poller.scene late-answer.scene late-host.scene \
+	$(addprefix amd/controls/,asleep.scene busy-lock.scene busy-producer.scene controls.S controls-gfx90a.co controls-gfx942.co controls-gfx1030.co controls-gfx1100.co controls-gfx1201.co controls-gfx1250.co given-flag.scene idle-poller.scene late-answer.scene late-host.scene \
 		late-named.scene late-phase.scene late-wave.scene many-packets.scene nothing.scene open-cluster.scene persistent.scene tile-loop.scene tiny-kernels.scene) \
 	$(addprefix amd/gws/,gws.S gws-gfx90a.co fault-before-gws.scene) \
 	$(addprefix amd/spin/,flags.hip flags-gfx90a.co lock.scene unset-flag.scene) $(addprefix cuda/convergence/,convergence.cu convergence-sm_90.cubin held-lock.scene two-barriers.scene) \

@@ -218,6 +218,9 @@ uint32_t look_count_at(const struct look *l, const struct wave *w);
 /** Tell the word that a wave polls, and what it has to become. */
 void look_tell_word(struct rpc_wait *to, const struct waits_word *word, bool is_known, uint64_t value);
 
+/** The evidence that a wave waits in both samples for words that have changed between them. */
+#define LOOK_STARVING "starving"
+
 /* grids.c */
 
 /**

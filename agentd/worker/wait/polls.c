@@ -230,6 +230,18 @@ static const char *round_text(struct look *l, const struct wave *whole, uint64_t
 	return is_same ? "at the same place of the loop" : "elsewhere in the loop";
 }
 
+/*
+ * Did this wave poll the same words in the sample before, and have they changed since without becoming what it waits for?
+ * Then others got the lock, or went on, and it did not; or it did, and has come again, which is not seen.
+ */
+static bool may_starve(const struct look *l, const struct wave *whole, uint64_t name, uint64_t state)
+{
+	uint64_t wave;
+
+	return l->before && look_wave_name(whole, &wave) && past_knows(l->before, hash_mix(wave ^ name)) &&
+	       past_knows(l->before, name) && !past_has(l->before, name, state);
+}
+
 static void add_evidence(struct look *l, struct rpc_wait *to, const struct poll_loop *loop, const struct polled_any *p)
 {
 	look_add_evidence(l, to, "loop",
@@ -313,6 +325,7 @@ void polls_add(struct look *l, const struct wave *w, const struct wave *whole, c
 	struct rpc_wait_at at = look_at(l, w);
 	uint64_t name = name_of(whole, loop->begin, p);
 	bool is_new = l->before && !past_knows(l->before, name);
+	const bool starves = may_starve(l, whole, name, state_of(p));
 	size_t wait = l->n_waits;
 	struct look_wait *added = look_add_wait(l, loop->is_lock ? RPC_WAIT_KIND_LOCK : RPC_WAIT_KIND_SPIN,
 						RPC_WAIT_NODE_KIND_WAVE, who_text(l, w, &at, loop, p), name,
@@ -332,6 +345,9 @@ void polls_add(struct look *l, const struct wave *w, const struct wave *whole, c
 	tell_words(l, &added->rpc, p);
 	add_evidence(l, &l->waits[wait].rpc, loop, p);
 	look_add_evidence(l, &l->waits[wait].rpc, "in the sample before", round_text(l, whole, w->pc, name));
+	if (starves)
+		look_add_evidence(l, &l->waits[wait].rpc, LOOK_STARVING,
+				  "waited in the sample before, and the word has changed since; or has come again");
 	add_words(l, wait, p);
 }
 

@@ -88,13 +88,31 @@ static void put_parties(struct out *o, const struct rpc_wait *w, bool is_nvidia)
 			is_nvidia ? "block" : "workgroup", w->alike == 2 ? "" : "s");
 }
 
+static bool may_starve(const struct rpc_wait *w)
+{
+	for (size_t i = 0; i < w->n_evidence; i++)
+		if (!strcmp(w->evidence[i].what, LOOK_STARVING))
+			return true;
+	return false;
+}
+
+/* Of those that their name tells. */
+static const char *named_text(struct look *l, const struct rpc_wait *w)
+{
+	const char *text = may_starve(w) ?
+		rpc_arena_printf(l->arena, "%s; so it did in the sample before, and the word has changed since", w->who) :
+		NULL;
+
+	return text ? text : w->who;
+}
+
 const char *look_wait_text(struct look *l, const struct rpc_wait *w)
 {
 	auto_out struct out o = { 0 };
 	const char *copy;
 
 	if (wait_kind_is_told_by_name(w->kind))
-		return w->who;
+		return named_text(l, w);
 	put_what(&o, w);
 	put_parties(&o, w, look_is_nvidia(l));
 	copy = out_error(&o) ? NULL : rpc_arena_strdup(l->arena, o.data);

@@ -68,6 +68,10 @@ def busy_producer(r, gpu):
     return {"kind": kind, "more": more, "waves": r.randint(1, 30)}
 
 
+def busy_lock(r, gpu):
+    return {"waves": r.randint(1, 15), "lock": r.randint(1, 3), "next": r.choice([0, 4])}
+
+
 def many_packets(r, gpu):
     return {"kind": r.choice(["and", "or"]), "ms": r.choice([0, 100, 500])}
 
@@ -94,8 +98,8 @@ def nothing(r, gpu):
     return {"queues": r.randint(1, 8)}
 
 
-MAKERS = [late_wave, late_named, open_cluster, idle_poller, persistent, given_flag, tile_loop, asleep, busy_producer, many_packets,
-          late_host, late_answer, late_phase, tiny_kernels, nothing]
+MAKERS = [late_wave, late_named, open_cluster, idle_poller, persistent, given_flag, tile_loop, asleep, busy_lock, busy_producer,
+          many_packets, late_host, late_answer, late_phase, tiny_kernels, nothing]
 
 
 def word(value, size=4):
@@ -176,7 +180,7 @@ def test_each_scene_has_its_values():
         assert set(names) == {p.stem for p in (SCENES / vendor / "controls").glob("*.scene")}
 
 
-@pytest.mark.parametrize("seed", range(75))
+@pytest.mark.parametrize("seed", range(80))
 def test_nobody_is_accused(seed):
     r = random.Random(seed)
     make = MAKERS[seed % len(MAKERS)]

@@ -108,6 +108,27 @@ def test_a_lock_is_told_as_one():
         assert "tries to take the lock in the word at 0x" in words_of(shown) and "(value 0x9) until it is 0x0" in words_of(shown)
 
 
+@pytest.mark.parametrize("then, starves", [
+    ("signal flag 10", True), ("signal flag 9", False),
+    # Another wave tries it now.
+    ("signal flag 10; waves 0 spin 1 gemm+0x80 loop=0 workgroup=1,0,0 s0=@flag v1=0", False)], ids=["moves", "stays", "another-wave"])
+def test_who_tries_a_lock_in_both_samples_while_it_goes_round_may_starve(then, starves):
+    loop = [0xDD058000, 0x02000001, 0xBF8C0F70, 0xE0FC0000, 0x00000000, 0x7D940480, 0x8782026A, 0x89FE027E, 0xBF89FFF7]
+    words = {f"at_{0x80 + 4 * i:#x}": word for i, word in enumerate(loop)}
+    script = ("runtime ttmp; queues 1; load CODE; signal flag 9; dispatch 0 gemm 128 64; "
+              f"waves 0 spin 1 gemm+0x80 loop=0 s0=@flag v1=0; ready; wait-line; {then}; ready; spin")
+    with WaitScene("gfx90a", script, kernel("gfx90a", **words)) as s:
+        s.attach()
+        first = s.why()
+        s.app.popen.stdin.write(b"\n")
+        s.app.popen.stdin.flush()
+        s.app.wait_line()
+        lock, = s.why(since=first["sample"])["waits"]
+        assert lock["kind"] == "lock" and lock["object"]["value"] == ("0x9" if "flag 9" in then else "0xa"), lock
+        assert (lock["text"].endswith("; so it did in the sample before, and the word has changed since")) is starves, lock
+        assert any(e["what"] == "starving" for e in lock["evidence"]) is starves, lock
+
+
 @pytest.mark.parametrize("why, words", [("with a jump to where a register says", kernel("gfx90a", at_0xc0=0xBE801D02)),
                                         ("in more than 32 KiB of code", kernel("gfx90a") + [0xBF800000] * 9000)])
 def test_code_that_is_not_analysed_accuses_nobody(why, words):
