@@ -510,9 +510,9 @@ static void add_parties(struct look *l, const struct look_grid *g)
 }
 
 /*
- * May somebody have come who is not in a loop, or gone on who is?  Blocks of NVIDIA's may arrive and wait later, and are
- * in the loop a little longer than the word says.  Where nothing counts, the barrier may just have opened, unless as many
- * stood there a second before.
+ * May somebody have come who is not in a loop, or gone on who is?  Blocks of NVIDIA's may arrive and wait later, and
+ * are in the loop a little longer than the word says.  Where nothing counts, the barrier may just have opened, unless
+ * as many stood there a second before.
  */
 static bool is_open(struct look *l, const struct look_grid *g, uint32_t come)
 {

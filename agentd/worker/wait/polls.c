@@ -231,8 +231,8 @@ static const char *round_text(struct look *l, const struct wave *whole, uint64_t
 }
 
 /*
- * Did this wave poll the same words in the sample before, and have they changed since without becoming what it waits for?
- * Then others got the lock, or went on, and it did not; or it did, and has come again, which is not seen.
+ * Did this wave poll the same words in the sample before, and have they changed since without becoming what it waits
+ * for?  Then others got the lock, or went on, and it did not; or it did, and has come again, which is not seen.
  */
 static bool may_starve(const struct look *l, const struct wave *whole, uint64_t name, uint64_t state)
 {

@@ -137,7 +137,8 @@ class Gws(Scene):
         super().__init__(app=None, gpus="gfx90a")
         more = f" and {rest}" if rest else ""
         self.script = (f"runtime ttmp; idle; queues 1; load {GWS}; dispatch 0 reduce 2048 256; "
-                       f"waves 0 barrier {4 * come} reduce+0x50 group=4 wave=0 {at} late-loop=0{more}; packet 0 0 kernel; pending 0 1; {then}spin")
+                       f"waves 0 barrier {4 * come} reduce+0x50 group=4 wave=0 {at} late-loop=0{more}; "
+                       f"packet 0 0 kernel; pending 0 1; {then}spin")
 
     def __enter__(self):
         super().__enter__()
