@@ -393,6 +393,23 @@ static void lease_expires(void)
 	finish(&s, 0, "SURSURD");
 }
 
+/* Whatever the clock of timers says, whose steps are coarse. */
+static void no_lease_ends_early(void)
+{
+	uint64_t before_ns = 0;
+	struct scene s;
+
+	attach(&s);
+	for (int i = 0; i < 10; i++) {
+		call(&s, RPC_METHOD_GPU_SUSPEND, "{\"session\":\"s7\",\"lease_ms\":6}");
+		expect(&s, IPC_REPLY, RPC_METHOD_GPU_SUSPEND, NULL);
+		expect(&s, IPC_NOTIFY, RPC_NOTIFICATION_GPU_RESUMED, "\"reason\":\"lease_expired\"");
+		CU_ASSERT_TRUE(told.total_ns - before_ns >= UINT64_C(6000000));
+		before_ns = told.total_ns;
+	}
+	finish(&s, 0, "SURSURSURSURSURSURSURSURSURSURD");
+}
+
 /* Renewed, the lease counts from then; the hardware is not asked; when it is over there is nothing to renew. */
 static void lease_is_renewed(void)
 {
@@ -652,7 +669,7 @@ static void target_keeps_its_signals(void)
 }
 
 TEST_SUITE(worker_session, TEST(end_of_file_undoes_everything), TEST(death_of_the_monitor_and_sigterm),
-	   TEST(lease_expires), TEST(lease_is_renewed), TEST(lost_writer), TEST(guard_is_armed),
+	   TEST(lease_expires), TEST(no_lease_ends_early), TEST(lease_is_renewed), TEST(lost_writer), TEST(guard_is_armed),
 	   TEST(failed_attach_is_reported), TEST(wrong_calls_are_refused), TEST(uses_are_told),
 	   TEST(observers_control_nothing), TEST(strangers_end_the_session),
 	   TEST(forgotten_clients_are_refused), TEST(events_are_announced),
