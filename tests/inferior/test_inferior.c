@@ -158,9 +158,9 @@ static void check_health(struct scene *s)
 }
 
 /* While the caller lives, not even a restarted system call shows that it was there. */
-static void check_unseen(struct scene *s)
+static void check_unseen(struct scene *s, size_t kind)
 {
-	TEST_EQ(s->v->interrupted, 0);
+	TEST_ROW_EQ(kind, s->v->interrupted, 0);
 	TEST_EQ(s->v->unclean, 0);
 	check_health(s);
 }
@@ -212,7 +212,7 @@ static void calls_are_invisible(void)
 			TEST_ROW_EQ(k, s.record->is_active, 0);
 		}
 		TEST_ROW_EQ(k, tracer_of(&s), 0);
-		check_unseen(&s);
+		check_unseen(&s, k);
 		end(&s);
 	}
 }
@@ -228,7 +228,7 @@ static void calls_among_many_threads(void)
 	for (uint64_t i = 0; i < 100; i++)
 		TEST_EQ(call_work(&s, i), 0);
 	TEST_EQ(s.v->completed, 100);
-	check_unseen(&s);
+	check_unseen(&s, 0);
 	end(&s);
 }
 
@@ -697,7 +697,7 @@ static void matrix_registers_are_left_alone(void)
 		TEST_ROW_EQ(k, s.v->entered, 0);
 		TEST_ROW_EQ(k, tracer_of(&s), 0);
 		s.v->released = 1;
-		check_unseen(&s);
+		check_unseen(&s, 0);
 		end(&s);
 	}
 }
@@ -717,7 +717,7 @@ static void other_threads_than_those_with_matrices_are_used(void)
 		TEST_EQ(call_work(&s, i), 0);
 	TEST_EQ(s.v->completed, 20);
 	s.v->released = 1;
-	check_unseen(&s);
+	check_unseen(&s, 0);
 	end(&s);
 }
 

@@ -27,8 +27,8 @@
 /* Part of the time that is for finding a thread and getting it to stop. */
 #define CHOOSE_MS      2000u
 #define STOP_MS	       500u
-/* While all that could be used run, for one of them to wait: see may_lose_call(). */
-#define RUNNING_MS     10u
+/* How often it is looked whether one waits, while all that could be used run: see may_lose_call(). */
+#define RUNNING_LOOKS  20u
 #define STRAYS_MS      3000u
 #define SKIP_MAX       64u
 #define STRAYS_MAX     (SKIP_MAX + 1)
@@ -52,7 +52,8 @@ struct cudbgshim_inferior {
 	const struct cudbgshim_tracer *t;
 	enum state state;
 	int result;
-	uint64_t deadline, choose_deadline, running_deadline, stop_deadline;
+	uint64_t deadline, choose_deadline, stop_deadline;
+	uint32_t running_looks;
 	struct cudbgshim_inferior_error err;
 	char *maps;
 	size_t maps_size;
@@ -106,7 +107,6 @@ int cudbgshim_inferior_create(const struct cudbgshim_inferior_options *options,
 	c->record = options->record ? options->record : &c->own_record;
 	c->deadline = clock_deadline_ms(timeout_ms);
 	c->choose_deadline = clock_deadline_ms(timeout_ms / 2 < CHOOSE_MS ? timeout_ms / 2 : CHOOSE_MS);
-	c->running_deadline = clock_deadline_ms(RUNNING_MS);
 	if (getrandom(&c->cookie, sizeof(c->cookie), 0) != sizeof(c->cookie))
 		c->cookie = clock_now_ns();
 	*ret_call = c;
@@ -237,9 +237,10 @@ static int seize(struct cudbgshim_inferior *c, const struct inferior_thread *see
  * One that runs may enter epoll_wait() before it stops, and then that fails with EINTR for all to see where the stop
  * does not tell its first argument.  One that does nothing but run does not wait later either.
  */
-static bool may_lose_call(const struct cudbgshim_inferior *c, const struct inferior_thread *seen)
+static bool may_lose_call(struct cudbgshim_inferior *c, const struct inferior_thread *seen)
 {
-	return seen->is_running && !inferior_stop_tells_call() && clock_left_ms(c->running_deadline);
+	return seen->is_running && !inferior_stop_tells_call() && clock_left_ms(c->choose_deadline) &&
+	       c->running_looks++ < RUNNING_LOOKS;
 }
 
 static int choose(struct cudbgshim_inferior *c)
