@@ -339,7 +339,7 @@ enum kfdtrap_wave_bank {
 /** Numbers of registers in KFDTRAP_WAVE_BANK_SPECIAL. */
 enum kfdtrap_wave_special {
 	KFDTRAP_WAVE_M0,
-	KFDTRAP_WAVE_PC, /**< As saved, on gfx12.5 with more above its 57 bits; see kfdtrap_wave_state. */
+	KFDTRAP_WAVE_PC, /**< As saved, on gfx12.5 maybe with more above its 57 bits; see kfdtrap_wave_state. */
 	KFDTRAP_WAVE_EXEC,
 	KFDTRAP_WAVE_VCC,
 	KFDTRAP_WAVE_FLAT_SCRATCH, /**< SCRATCH_BASE on gfx12. */

@@ -368,8 +368,8 @@ static const struct kfdtrap_wave_arch gfx12 = {
 
 /*
  * The block of 128 scalar registers includes the trap temporaries: 112 are left below them.  Linux's save routine
- * keeps what MODE selects among more than 256 vector registers above the pc, and stores it with it
- * (cwsr_trap_handler_gfx12.asm, S_SAVE_PC_HI_DST_SRC0_SRC1_VGPR_MSB_SHIFT; its restore masks it away).
+ * keeps what MODE selects among more than 256 vector registers above the pc, and before January 2026 stored it with
+ * it (cwsr_trap_handler_gfx12.asm, S_SAVE_PC_HI_DST_SRC0_SRC1_VGPR_MSB_SHIFT; its restore masks it away).
  */
 static wave_next_fn next_gfx1250;
 static wave_read_fn read_gfx1250;
