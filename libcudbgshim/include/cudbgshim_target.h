@@ -286,7 +286,7 @@ struct cudbgshim_inferior_error {
  * relative timeout starts that again from its beginning, if the function sleeps or we die in the
  * middle, and fails with EINTR if it had been restarted before; epoll_wait() and its kin fail with
  * EINTR if we die in the instant between stopping the thread and mending that, and on aarch64 if the
- * thread ran when it was chosen (one that waits is looked for first); a signal that
+ * thread ran when it was chosen (one that waits is looked for first, for 10 ms); a signal that
  * arrives during the call does not interrupt the system call if we die.
  *
  * One thread must make all calls on the object (ptrace).  x86-64 only.

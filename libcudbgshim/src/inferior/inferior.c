@@ -27,8 +27,9 @@
 /* Part of the time that is for finding a thread and getting it to stop. */
 #define CHOOSE_MS      2000u
 #define STOP_MS	       500u
-/* How often it is looked whether one waits, while all that could be used run: see may_lose_call(). */
+/* How often and how long it is looked whether one waits, at least, while all that could be used run. */
 #define RUNNING_LOOKS  20u
+#define RUNNING_MS     10u
 #define STRAYS_MS      3000u
 #define SKIP_MAX       64u
 #define STRAYS_MAX     (SKIP_MAX + 1)
@@ -53,6 +54,7 @@ struct cudbgshim_inferior {
 	enum state state;
 	int result;
 	uint64_t deadline, choose_deadline, stop_deadline;
+	uint64_t running_deadline;
 	uint32_t running_looks;
 	struct cudbgshim_inferior_error err;
 	char *maps;
@@ -107,6 +109,7 @@ int cudbgshim_inferior_create(const struct cudbgshim_inferior_options *options,
 	c->record = options->record ? options->record : &c->own_record;
 	c->deadline = clock_deadline_ms(timeout_ms);
 	c->choose_deadline = clock_deadline_ms(timeout_ms / 2 < CHOOSE_MS ? timeout_ms / 2 : CHOOSE_MS);
+	c->running_deadline = clock_deadline_ms(RUNNING_MS);
 	if (getrandom(&c->cookie, sizeof(c->cookie), 0) != sizeof(c->cookie))
 		c->cookie = clock_now_ns();
 	*ret_call = c;
@@ -239,8 +242,10 @@ static int seize(struct cudbgshim_inferior *c, const struct inferior_thread *see
  */
 static bool may_lose_call(struct cudbgshim_inferior *c, const struct inferior_thread *seen)
 {
-	return seen->is_running && !inferior_stop_tells_call() && clock_left_ms(c->choose_deadline) &&
-	       c->running_looks++ < RUNNING_LOOKS;
+	const bool is_early = c->running_looks++ < RUNNING_LOOKS || clock_left_ms(c->running_deadline);
+
+	return (seen->is_running || seen->nr < 0) && !inferior_stop_tells_call() && is_early &&
+	       clock_left_ms(c->choose_deadline);
 }
 
 static int choose(struct cudbgshim_inferior *c)
