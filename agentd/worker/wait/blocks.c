@@ -240,7 +240,7 @@ bool look_is_still(struct look *l, const struct wave *w)
 {
 	uint64_t state = state_of(l, w);
 
-	return state && look_is_same(l, name_of_wave(w), state) && !may_poll(l, w);
+	return state && look_is_same(l, name_of_wave(w), state) && !may_poll(l, w) && !look_is_at_gws(l, w);
 }
 
 static enum waits_end end_of(struct look *l, const struct wave *w)

@@ -203,21 +203,37 @@ bool look_add_grid(struct look *l, const struct rpc_wave_registers *r, const str
 
 #define GWS_BYTES 8u
 
-/* @return where the instruction is at which the wave waits, or behind which it stands; 0: at none. */
+static bool is_op(struct look *l, const struct wave *w, uint64_t pc, enum waits_op op)
+{
+	struct waits_instruction in;
+	uint8_t word[4];
+
+	return code_bytes(&l->code, pc, word, sizeof(word)) == 0 &&
+	       waits_instruction_read(look_family(l, w), word, sizeof(word), &in) == 0 && in.op == op;
+}
+
+/*
+ * @return where the instruction is at which the wave waits, or behind which it waits for its own memory, as it has to;
+ *         0: at none.
+ */
 static uint64_t gws_at(struct look *l, const struct wave *w)
 {
-	const uint64_t places[] = { w->pc, w->pc - GWS_BYTES };
-
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		struct waits_instruction in;
-		uint8_t word[4];
-
-		if (code_bytes(&l->code, places[i], word, sizeof(word)) == 0 &&
-		    waits_instruction_read(look_family(l, w), word, sizeof(word), &in) == 0 &&
-		    in.op == WAITS_OP_GWS_BARRIER)
-			return places[i];
-	}
+	if (is_op(l, w, w->pc, WAITS_OP_GWS_BARRIER))
+		return w->pc;
+	if (is_op(l, w, w->pc, WAITS_OP_WAIT_MEMORY) && is_op(l, w, w->pc - GWS_BYTES, WAITS_OP_GWS_BARRIER))
+		return w->pc - GWS_BYTES;
 	return 0;
+}
+
+bool look_is_at_gws(struct look *l, const struct wave *w)
+{
+	return gws_at(l, w) != 0;
+}
+
+/* The place behind the instruction is one of the loop's, so to speak. */
+static bool add_gws_place(struct look_grid *g, uint64_t at)
+{
+	return add_loop(g, at, at + GWS_BYTES + 1);
 }
 
 static bool add_gws_wait(struct look *l, struct look_grid *g, const struct wave *w, uint64_t at)
@@ -253,7 +269,7 @@ bool look_add_gws(struct look *l, const struct rpc_wave_registers *r, const stru
 	if (!at)
 		return false;
 	if (g)
-		return polls(g, w) || (g->is_uncounted && add_loop(g, at, at + GWS_BYTES + 1));
+		return polls(g, w) || (g->is_uncounted && add_gws_place(g, at));
 	if (l->n_grids == LOOK_GRIDS_MAX)
 		return false;
 	g = &l->grids[l->n_grids];
@@ -261,7 +277,7 @@ bool look_add_gws(struct look *l, const struct rpc_wave_registers *r, const stru
 	if (!add_gws_wait(l, g, w, at))
 		return false;
 	l->n_grids++;
-	return add_loop(g, at, at + GWS_BYTES + 1);
+	return add_gws_place(g, at);
 }
 
 /* ------------------------------------------------------------------ NVIDIA's word ------------ */
@@ -512,15 +528,15 @@ static void add_parties(struct look *l, const struct look_grid *g)
 /*
  * May somebody have come who is not in a loop, or gone on who is?  Blocks of NVIDIA's may arrive and wait later, and
  * are in the loop a little longer than the word says.  Where nothing counts, the barrier may just have opened, unless
- * as many stood there a second before.
+ * the same ones stood there a second before.
  */
-static bool is_open(struct look *l, const struct look_grid *g, uint32_t come)
+static bool is_open(struct look *l, const struct look_grid *g, uint32_t come, uint64_t who)
 {
 	struct look_wait *w = &l->waits[g->wait];
 
 	if (!g->is_uncounted)
 		return look_is_nvidia(l) && come != g->has;
-	w->changed |= !look_is_same(l, hash_mix(name_of(g->first) + 1), come) && l->before;
+	w->changed |= !look_is_same(l, hash_mix(name_of(g->first) + 1), who) && l->before;
 	return !l->before || w->changed || l->apart_ns < LOOK_STILL_NS;
 }
 
@@ -529,6 +545,7 @@ static void look_at_grid(struct look *l, struct look_grid *g)
 	const struct target_waves *t = &l->seen->waves;
 	struct rpc_wait *to = &l->waits[g->wait].rpc;
 	uint32_t seen = 0, come = 0;
+	uint64_t who = 0;
 
 	for (size_t i = 0; i < t->n_waves; i = end_of_group(t, i)) {
 		struct workgroup x;
@@ -538,12 +555,15 @@ static void look_at_grid(struct look *l, struct look_grid *g)
 		x = group_at(l, g, i);
 		seen++;
 		come += x.has_come;
+		/* In whatever order they were saved. */
+		if (x.has_come)
+			who += hash_bytes(hash_secret(), x.waves->workgroup, sizeof(x.waves->workgroup));
 		note_waves(l, g, &x);
 	}
 	name_those_who_wait(l, g, come);
-	g->is_open = is_open(l, g, come);
+	g->is_open = is_open(l, g, come, who);
 	to->has_candidates = to->candidates = g->is_open;
-	to->missing_count = g->expects > come ? g->expects - come : 0;
+	to->missing_count = g->expects > come ? g->expects - come : g->expects ? 0 : seen - come;
 	to->missing = rpc_arena_array(l->arena, LOOK_PARTIES_MAX, sizeof(*to->missing));
 	if (!to->missing)
 		return;

@@ -233,6 +233,8 @@ bool look_add_grid(struct look *l, const struct rpc_wave_registers *r, const str
 		   const struct waits_word *word);
 /** As look_add_grid(), of a wave that waits for its grid by the device's global wave sync.  @return whether it does. */
 bool look_add_gws(struct look *l, const struct rpc_wave_registers *r, const struct wave *w);
+/** @return whether a wave waits for its grid so, whether or not that is told. */
+bool look_is_at_gws(struct look *l, const struct wave *w);
 /**
  * Note lanes of NVIDIA's devices that poll, if they poll for the blocks of their grid.
  * @param w  Of the warp's parts, the one that is in the loop.

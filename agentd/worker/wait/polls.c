@@ -230,16 +230,31 @@ static const char *round_text(struct look *l, const struct wave *whole, uint64_t
 	return is_same ? "at the same place of the loop" : "elsewhere in the loop";
 }
 
-/*
- * Did this wave poll the same words in the sample before, and have they changed since without becoming what it waits
- * for?  Then others got the lock, or went on, and it did not; or it did, and has come again, which is not seen.
- */
-static bool may_starve(const struct look *l, const struct wave *whole, uint64_t name, uint64_t state)
+static bool is_known(const struct polled_any *p)
 {
-	uint64_t wave;
+	bool all = true;
 
-	return l->before && look_wave_name(whole, &wave) && past_knows(l->before, hash_mix(wave ^ name)) &&
-	       past_knows(l->before, name) && !past_has(l->before, name, state);
+	for (uint32_t i = 0; i < p->n; i++)
+		all &= p->list[i].is_known;
+	return all;
+}
+
+/*
+ * Did these lanes try to take the same lock in the sample before, and has its word changed since?  Then others got it,
+ * and these did not; or they did, and have come again, which is not seen.  What is read of a word that others count on
+ * towards what is waited for, says nothing of the kind.
+ */
+static bool may_starve(struct look *l, const struct wave *w, const struct wave *whole, uint64_t name,
+		       const struct polled_any *p)
+{
+	uint64_t lanes;
+	bool is_wave = look_wave_name(whole, &lanes), was_there, was_known;
+
+	lanes = hash_mix(hash_mix(lanes ^ name) + 1);
+	was_there = look_is_same(l, lanes, w->exec) && is_wave;
+	was_known = look_is_same(l, hash_mix(name + 1), is_known(p));
+	return was_there && was_known && is_known(p) && l->apart_ns >= LOOK_STILL_NS &&
+	       past_knows(l->before, name) && !past_has(l->before, name, state_of(p));
 }
 
 static void add_evidence(struct look *l, struct rpc_wait *to, const struct poll_loop *loop, const struct polled_any *p)
@@ -310,22 +325,13 @@ static void add_words(struct look *l, size_t wait, const struct polled_any *p)
 			add_word(l, wait, &p->list[i], n > 1);
 }
 
-static bool is_known(const struct polled_any *p)
-{
-	bool all = true;
-
-	for (uint32_t i = 0; i < p->n; i++)
-		all &= p->list[i].is_known;
-	return all;
-}
-
 void polls_add(struct look *l, const struct wave *w, const struct wave *whole, const struct poll_loop *loop,
 	       const struct polled_any *p)
 {
 	struct rpc_wait_at at = look_at(l, w);
 	uint64_t name = name_of(whole, loop->begin, p);
 	bool is_new = l->before && !past_knows(l->before, name);
-	const bool starves = may_starve(l, whole, name, state_of(p));
+	const bool starves = loop->is_lock && may_starve(l, w, whole, name, p);
 	size_t wait = l->n_waits;
 	struct look_wait *added = look_add_wait(l, loop->is_lock ? RPC_WAIT_KIND_LOCK : RPC_WAIT_KIND_SPIN,
 						RPC_WAIT_NODE_KIND_WAVE, who_text(l, w, &at, loop, p), name,
@@ -347,7 +353,7 @@ void polls_add(struct look *l, const struct wave *w, const struct wave *whole, c
 	look_add_evidence(l, &l->waits[wait].rpc, "in the sample before", round_text(l, whole, w->pc, name));
 	if (starves)
 		look_add_evidence(l, &l->waits[wait].rpc, LOOK_STARVING,
-				  "waited in the sample before, and the word has changed since; or has come again");
+				  "waited in both samples, or got it and has come again; the word has changed");
 	add_words(l, wait, p);
 }
 

@@ -192,6 +192,20 @@ def test_a_barrier_that_has_opened_between_the_samples_accuses_nobody():
         assert wait_of(second, "grid")["waves"] == 6 and not any(c["culprit"] for c in second["causes"]), second
 
 
+def test_others_than_before_stand_where_the_device_counts():
+    """As many as before: the one that has stopped had come, and has gone on."""
+    goes = ("wait-line; waves 0 memory 4 reduce+0x80 group=4 workgroup=0,0,0 "
+            "and barrier 28 reduce+0x50 group=4 workgroup=1,0,0 wave=0 early=0x10 late-loop=0; ")
+    with Gws(7, "spin 4 reduce+0x80 loop=8 group=4 workgroup=7,0,0", then=goes) as s:
+        session = s.attach()
+        first = s.rpc.call("why.get", session=session)
+        s.app.popen.stdin.write(b"\n")
+        s.app.popen.stdin.flush()
+        time.sleep(1.1)
+        second = s.rpc.call("why.get", session=session, since=first["sample"])
+        assert wait_of(second, "grid")["waves"] == 7 and not any(c["culprit"] for c in second["causes"]), second
+
+
 def test_nobody_is_accused_where_one_more_has_come():
     """Between the samples; the others may be on their way, although none of them is there."""
     moves = f"wait-line; memory {RECORD + 32:#x} i:0x20027; "

@@ -3,6 +3,7 @@
 """gpu-agentctl why of waves that poll memory: the word, what is in it, what it has to be; and nobody is accused."""
 import os
 import sys
+import time
 
 if __name__ == "__main__":
     os.execvp("pytest-3", ["pytest-3", "--lines", *sys.argv])
@@ -123,6 +124,9 @@ def test_who_tries_a_lock_in_both_samples_while_it_goes_round_may_starve(then, s
         s.app.popen.stdin.write(b"\n")
         s.app.popen.stdin.flush()
         s.app.wait_line()
+        soon, = s.why(since=first["sample"])["waits"]
+        assert all(e["what"] != "starving" for e in soon["evidence"]), soon
+        time.sleep(1.05)
         lock, = s.why(since=first["sample"])["waits"]
         assert lock["kind"] == "lock" and lock["object"]["value"] == ("0x9" if "flag 9" in then else "0xa"), lock
         assert (lock["text"].endswith("; so it did in the sample before, and the word has changed since")) is starves, lock

@@ -142,9 +142,8 @@ def test_a_word_that_moves_is_told_to_move(value, moves):
         second = s.why(since=first["sample"])
     spin, = spins(second)
     assert spin.get("stuck") is moves and not culprits(second), second
-    # The warp is the same one.
-    assert any(e["what"] == "starving" for e in spin["evidence"]) is (moves is False), spin
-    assert spin["text"].endswith("; so it did in the sample before, and the word has changed since") is (moves is False), spin
+    # Others may count it on to what is waited for.
+    assert all(e["what"] != "starving" for e in spin["evidence"]), spin
     assert spin["object"]["value"] == f"0x{value[1]}", spin
 
 

@@ -669,7 +669,8 @@ static void target_keeps_its_signals(void)
 }
 
 TEST_SUITE(worker_session, TEST(end_of_file_undoes_everything), TEST(death_of_the_monitor_and_sigterm),
-	   TEST(lease_expires), TEST(no_lease_ends_early), TEST(lease_is_renewed), TEST(lost_writer), TEST(guard_is_armed),
+	   TEST(lease_expires), TEST(no_lease_ends_early),
+	   TEST(lease_is_renewed), TEST(lost_writer), TEST(guard_is_armed),
 	   TEST(failed_attach_is_reported), TEST(wrong_calls_are_refused), TEST(uses_are_told),
 	   TEST(observers_control_nothing), TEST(strangers_end_the_session),
 	   TEST(forgotten_clients_are_refused), TEST(events_are_announced),
