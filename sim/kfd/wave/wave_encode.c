@@ -481,7 +481,7 @@ static void plants_set(const struct wave_silicon *g, const struct wave_desc *w,
 	}
 }
 
-/* Fill what of the larger block of gfx12.5 is behind the first words; earlier drivers write but 32, from byte 0x80 on. */
+/* Fill what of the larger block of gfx12.5 is behind the first words. Earlier drivers write 32, from byte 0x80 on. */
 static void named_fill(const struct wave_silicon *g, const struct wave_desc *w, uint8_t *hwreg)
 {
 	uint32_t states[32] = { 0 };
