@@ -289,7 +289,7 @@ struct cudbgshim_inferior_error {
  * thread ran when it was chosen (one that waits is looked for first, for 10 ms); a signal that
  * arrives during the call does not interrupt the system call if we die.
  *
- * One thread must make all calls on the object (ptrace).  x86-64 only.
+ * One thread must make all calls on the object (ptrace).  x86-64 and aarch64 only.
  */
 struct cudbgshim_inferior;
 
@@ -317,7 +317,7 @@ void cudbgshim_inferior_destroy(struct cudbgshim_inferior *call);
  *         was cut short), -ESRCH (the process or the thread ended, or it executed another program), -EIO (the
  *         process that traces for us has ended; the function may still run),
  *         -EBUSY (traced by another process, or stopped by job control), -EPERM, -EOPNOTSUPP (not
- *         x86-64, shadow stacks, no rt_sigreturn to be found), -ENOMEM.
+ *         x86-64 or aarch64, shadow stacks, no rt_sigreturn to be found), -ENOMEM.
  */
 int cudbgshim_inferior_step(struct cudbgshim_inferior *call);
 /**

@@ -230,7 +230,7 @@ bool look_is_at_gws(struct look *l, const struct wave *w)
 	return gws_at(l, w) != 0;
 }
 
-/* The place behind the instruction is one of the loop's, so to speak. */
+/* A wave behind the instruction, at the wait for its own memory, is told as one at it. */
 static bool add_gws_place(struct look_grid *g, uint64_t at)
 {
 	return add_loop(g, at, at + GWS_BYTES + 1);

@@ -100,7 +100,7 @@ static bool may_starve(const struct rpc_wait *w)
 static const char *named_text(struct look *l, const struct rpc_wait *w)
 {
 	const char *text = may_starve(w) ?
-		rpc_arena_printf(l->arena, "%s; so it did in the sample before, and the word has changed since", w->who) :
+		rpc_arena_printf(l->arena, "%s; in the sample before as well, and the word has changed since", w->who) :
 		NULL;
 
 	return text ? text : w->who;

@@ -52,6 +52,16 @@ def wait_of(doc, kind):
     return wait
 
 
+def second_look(s):
+    """What the second of two samples says, a second apart, between which the program goes on."""
+    session = s.attach()
+    first = s.rpc.call("why.get", session=session)
+    s.app.popen.stdin.write(b"\n")
+    s.app.popen.stdin.flush()
+    time.sleep(1.1)
+    return s.rpc.call("why.get", session=session, since=first["sample"])
+
+
 def test_who_has_come_and_who_has_not():
     with Grid(38, "spin 8 reduce+0x50 loop=0x24 group=4 workgroup=38,0,0", word=0x20026) as s:
         doc = json.loads(s.why("-j").stdout)
@@ -183,12 +193,7 @@ def test_a_barrier_that_has_opened_between_the_samples_accuses_nobody():
     goes = ("wait-line; waves 0 barrier 24 reduce+0x50 group=4 wave=0 early=0x10 late-loop=0 "
             "and memory 8 reduce+0x80 group=4 workgroup=6,0,0; ")
     with Gws(7, "memory 4 reduce+0x80 group=4 workgroup=7,0,0", then=goes) as s:
-        session = s.attach()
-        first = s.rpc.call("why.get", session=session)
-        s.app.popen.stdin.write(b"\n")
-        s.app.popen.stdin.flush()
-        time.sleep(1.1)
-        second = s.rpc.call("why.get", session=session, since=first["sample"])
+        second = second_look(s)
         assert wait_of(second, "grid")["waves"] == 6 and not any(c["culprit"] for c in second["causes"]), second
 
 
@@ -197,12 +202,7 @@ def test_others_than_before_stand_where_the_device_counts():
     goes = ("wait-line; waves 0 memory 4 reduce+0x80 group=4 workgroup=0,0,0 "
             "and barrier 28 reduce+0x50 group=4 workgroup=1,0,0 wave=0 early=0x10 late-loop=0; ")
     with Gws(7, "spin 4 reduce+0x80 loop=8 group=4 workgroup=7,0,0", then=goes) as s:
-        session = s.attach()
-        first = s.rpc.call("why.get", session=session)
-        s.app.popen.stdin.write(b"\n")
-        s.app.popen.stdin.flush()
-        time.sleep(1.1)
-        second = s.rpc.call("why.get", session=session, since=first["sample"])
+        second = second_look(s)
         assert wait_of(second, "grid")["waves"] == 7 and not any(c["culprit"] for c in second["causes"]), second
 
 
@@ -210,12 +210,7 @@ def test_nobody_is_accused_where_one_more_has_come():
     """Between the samples; the others may be on their way, although none of them is there."""
     moves = f"wait-line; memory {RECORD + 32:#x} i:0x20027; "
     with Grid(38, word=0x20026, then=moves) as s:
-        session = s.attach()
-        first = s.rpc.call("why.get", session=session)
-        s.app.popen.stdin.write(b"\n")
-        s.app.popen.stdin.flush()
-        time.sleep(1.1)
-        second = s.rpc.call("why.get", session=session, since=first["sample"])
+        second = second_look(s)
         assert wait_of(second, "grid")["has"] == 39, second
         assert not [c for c in second["causes"] if c["culprit"]] and wait_of(second, "grid")["stuck"] is False, second
 

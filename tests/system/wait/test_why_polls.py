@@ -129,7 +129,7 @@ def test_who_tries_a_lock_in_both_samples_while_it_goes_round_may_starve(then, s
         time.sleep(1.05)
         lock, = s.why(since=first["sample"])["waits"]
         assert lock["kind"] == "lock" and lock["object"]["value"] == ("0x9" if "flag 9" in then else "0xa"), lock
-        assert (lock["text"].endswith("; so it did in the sample before, and the word has changed since")) is starves, lock
+        assert (lock["text"].endswith("; in the sample before as well, and the word has changed since")) is starves, lock
         assert any(e["what"] == "starving" for e in lock["evidence"]) is starves, lock
 
 
