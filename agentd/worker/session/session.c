@@ -568,18 +568,8 @@ static void on_no_call(evutil_socket_t fd, short what, void *user)
 	over(user, RPC_END_REASON_DETACHED);
 }
 
-/* libevent counts from a coarse clock, which may be a few milliseconds behind: so much earlier its timers end. */
-static bool waits_for_rest(struct session *s)
+static void lease_ends(struct session *s)
 {
-	const int left = s->lease_end_ns ? clock_left_ms(s->lease_end_ns) : 0;
-	const struct timeval tv = { .tv_sec = left / 1000, .tv_usec = left % 1000 * 1000 };
-
-	return left && event_add(s->lease, &tv) == 0;
-}
-
-static void on_lease_end(evutil_socket_t fd, short what, void *user)
-{
-	struct session *s = user;
 	struct target *t = s->target;
 	size_t n = t->n_suspended, n_results;
 	uint64_t since_ns = t->suspended_since_ns;
@@ -588,8 +578,6 @@ static void on_lease_end(evutil_socket_t fd, short what, void *user)
 	struct agent_err err = { 0 };
 	int r;
 
-	if (waits_for_rest(s))
-		return;
 	rpc_arena_init(&arena, 0);
 	session_undo_begin(s);
 	r = n ? t->ops->resume(t, NULL, 0, &arena, &results, &n_results, &err) : 0;
@@ -604,6 +592,21 @@ static void on_lease_end(evutil_socket_t fd, short what, void *user)
 	if (n > t->n_suspended)
 		notify_resumed(s, suspension_end_reason(s), n - t->n_suspended, since_ns);
 	check_ended(s);
+}
+
+/* libevent counts from a coarse clock, which may be a few milliseconds behind: so much earlier its timers end. */
+static bool waits_for_rest(struct session *s)
+{
+	const int left = s->lease_end_ns ? clock_left_ms(s->lease_end_ns) : 0;
+	const struct timeval tv = { .tv_sec = left / 1000, .tv_usec = left % 1000 * 1000 };
+
+	return left && event_add(s->lease, &tv) == 0;
+}
+
+static void on_lease_end(evutil_socket_t fd, short what, void *user)
+{
+	if (!waits_for_rest(user))
+		lease_ends(user);
 }
 
 /* ------------------------------------------------------------------ the target --------------- */
